@@ -1,0 +1,22 @@
+# Flags that every component of cedar is compiled with (the interface target cedar_internal).
+add_library(cedar_internal INTERFACE)
+target_compile_features(cedar_internal INTERFACE cxx_std_20)
+target_include_directories(cedar_internal INTERFACE ${CMAKE_SOURCE_DIR})
+# Results are part of the contract (bits, not just values): no contraction that the source does not
+# spell as std::fma, no reassociation.
+target_compile_options(cedar_internal INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -ffp-contract=off -fno-math-errno)
+if(CEDAR_WERROR)
+  target_compile_options(cedar_internal INTERFACE -Werror)
+endif()
+if(CEDAR_SANITIZE)
+  target_compile_options(cedar_internal INTERFACE
+    -fsanitize=${CEDAR_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(cedar_internal INTERFACE -fsanitize=${CEDAR_SANITIZE})
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()

@@ -1,0 +1,34 @@
+# cedar_add_component(<name> [DEPENDS PUBLIC <targets...> PRIVATE <targets...>] SOURCES <files...>)
+#   One static library cedar_<name>, alias cedar::<name>, for one folder. Sources are explicit.
+#   Headers are included by their full path from the repository root.
+#   Without SOURCES the component is header-only.
+function(cedar_add_component name)
+  cmake_parse_arguments(ARG "" "" "PUBLIC;PRIVATE;SOURCES" ${ARGN})
+  if(ARG_SOURCES)
+    add_library(cedar_${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(cedar_${name} PUBLIC ${ARG_PUBLIC} PRIVATE cedar_internal ${ARG_PRIVATE})
+    target_include_directories(cedar_${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+    target_compile_features(cedar_${name} PUBLIC cxx_std_20)
+  else()
+    add_library(cedar_${name} INTERFACE)
+    target_link_libraries(cedar_${name} INTERFACE ${ARG_PUBLIC})
+    target_include_directories(cedar_${name} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}>)
+  endif()
+  add_library(cedar::${name} ALIAS cedar_${name})
+endfunction()
+
+# cedar_add_test(<name> LABEL <unit|numeric|golden|sim|integration|architecture|fuzz>
+#                SOURCES <files...> DEPENDS <targets...> [TIMEOUT <seconds>])
+#   One Boost.Test program, registered with ctest under <label>.<name>. Test data is found through
+#   the compile definition CEDAR_TEST_DATA (the folder tests/data of the source tree).
+function(cedar_add_test name)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  set(target test_${ARG_LABEL}_${name})
+  add_executable(${target} ${ARG_SOURCES})
+  target_link_libraries(${target} PRIVATE cedar_internal cedar::test_support ${ARG_DEPENDS})
+  add_test(NAME ${ARG_LABEL}.${name} COMMAND ${target} --log_level=test_suite --color_output=no)
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()
