@@ -1,13 +1,15 @@
-// The values that move between the parts of a pipeline: plain structs, known to wire, stage, session
-// and actors alike. schemas/README.md says who sends what to whom in which order.
+// The values that move between the parts of a pipeline: plain structs, known to wire, stage,
+// session and actors alike. schemas/README.md says who sends what to whom in which order.
 //
-// 1. A message is immutable once sent; its tensor bytes are a payload_ref, never copied in a process.
+// 1. A message is immutable once sent; its tensor bytes are a payload_ref, never copied in a
+// process.
 // 2. Every message names its step and its epoch; a receiver joins by step, never by arrival.
 // 3. Row tables are in step order: a row_block's rows are the rows of its spans, one after another.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -34,12 +36,12 @@ struct step_table {
   step_id step;
   epoch_id epoch;
   std::vector<row_span> spans;
-  std::vector<token_id> tokens;            ///< [rows], in span order
+  std::vector<token_id> tokens;  ///< [rows], in span order
   /// For each span the ids before its first row, oldest first: min(first_position, look-back) each,
   /// concatenated. Engram addresses need them.
   std::vector<token_id> lookback;
-  bool want_logits = false;                ///< proposals carry whole logit rows (diagnostics)
-  std::vector<std::string> taps;           ///< names of intermediates to send back (diagnostics)
+  bool want_logits = false;  ///< proposals carry whole logit rows (diagnostics)
+  std::vector<std::string> taps;  ///< names of intermediates to send back (diagnostics)
 
   std::uint32_t rows_count() const noexcept {
     std::uint32_t rows = 0;
@@ -54,10 +56,12 @@ struct step_table {
 };
 
 enum class row_kind : std::uint8_t {
-  embedded,     ///< embedding -> first stage: [rows, d] bf16, then image flags [rows] u8
-  activation,   ///< stage -> stage: streams [rows, s*d] bf16, pre-mix [rows, s] f32, image flags [rows] u8
-  engram_rows,  ///< engram -> stage: one module's table rows [rows, columns * row_bytes], FP8 + scales
-  head_input,   ///< last stage -> head: collapsed streams [wanted rows, d] bf16
+  embedded,  ///< embedding -> first stage: [rows, d] bf16, then image flags [rows] u8
+  activation,  ///< stage -> stage: streams [rows, s*d] bf16, pre-mix [rows, s] f32, image flags
+               ///< [rows] u8
+  engram_rows,  ///< engram -> stage: one module's table rows [rows, columns * row_bytes], FP8 +
+                ///< scales
+  head_input,  ///< last stage -> head: collapsed streams [wanted rows, d] bf16
 };
 
 /// Tensor rows of one step on one edge. The payload's layout follows from the kind, planes in the
@@ -66,19 +70,19 @@ struct row_block {
   row_kind kind = row_kind::activation;
   step_id step;
   epoch_id epoch;
-  std::uint32_t layer = 0;                 ///< engram_rows: the layer whose module this is; else 0
+  std::uint32_t layer = 0;  ///< engram_rows: the layer whose module this is; else 0
   std::vector<row_span> spans;
   std::uint32_t rows_count = 0;
-  std::uint32_t row_bytes = 0;             ///< payload bytes = rows_count * row_bytes
+  std::uint32_t row_bytes = 0;  ///< payload bytes = rows_count * row_bytes
   payload_ref payload;
 };
 
 /// The head's suggestion for one wanted row.
 struct proposed_token {
   request_id request;
-  std::uint32_t position = 0;              ///< of the row; the token would stand at position + 1
+  std::uint32_t position = 0;  ///< of the row; the token would stand at position + 1
   token_id token = 0;
-  float log_probability = 0;               ///< natural logarithm, under the unfiltered softmax
+  float log_probability = 0;  ///< natural logarithm, under the unfiltered softmax
 
   friend bool operator==(const proposed_token&, const proposed_token&) = default;
 };
@@ -95,8 +99,8 @@ struct proposal {
 /// How far a request's state is committed.
 struct commitment {
   request_id request;
-  std::uint32_t committed = 0;             ///< rows [0, committed) stand; later ones are rolled back
-  bool finished = false;                   ///< the request is over: free its state
+  std::uint32_t committed = 0;  ///< rows [0, committed) stand; later ones are rolled back
+  bool finished = false;  ///< the request is over: free its state
 
   friend bool operator==(const commitment&, const commitment&) = default;
 };
@@ -112,7 +116,7 @@ struct verdict {
 struct tap {
   step_id step;
   epoch_id epoch;
-  std::string name;                        ///< e.g. "L3.attn.out"
+  std::string name;  ///< e.g. "L3.attn.out"
   kernels::dtype type = kernels::dtype::f32;
   std::vector<std::uint32_t> shape;
   payload_ref payload;
@@ -120,6 +124,7 @@ struct tap {
 
 /// Consumer -> producer of an edge: room for more.
 struct credit {
+  epoch_id epoch;  ///< credits of an older epoch are void
   std::uint32_t messages = 0;
   std::uint64_t bytes = 0;
 };
@@ -130,11 +135,17 @@ using message = std::variant<step_table, row_block, proposal, verdict, tap, cred
 /// What accompanies every message on an edge.
 struct envelope {
   edge_id edge;
-  std::uint64_t sequence = 0;              ///< from 0 per edge and epoch, no gaps; credits: own count
-  std::uint64_t fingerprint = 0;           ///< of the model, shortened to 64 bits
+  std::uint64_t sequence = 0;  ///< from 0 per edge and epoch, no gaps; credits: own count
+  std::uint64_t fingerprint = 0;  ///< of the model, shortened to 64 bits
 };
 
-/// Payload bytes that a message occupies on an edge, for credit: tensor payload plus variable lists.
+/// Payload bytes that a message occupies on an edge, for credit: tensor payload plus variable lists
+/// as runtime/wire packs them. The same number on both sides of an edge.
 std::uint64_t credit_bytes(const message& value) noexcept;
+
+epoch_id epoch_of(const message& value) noexcept;
+
+/// "step_table", "activation", ...: for texts and traces.
+std::string_view kind_of(const message& value) noexcept;
 
 }  // namespace cedar::flow

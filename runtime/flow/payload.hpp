@@ -10,8 +10,8 @@
 namespace cedar::flow {
 
 /// Immutable bytes of one message.
-// SHARED: by the message, the transport while it is on its way, and every consumer that computes from
-// it; freed when the last of them drops it.
+// SHARED: by the message, the transport while it is on its way, and every consumer that computes
+// from it; freed when the last of them drops it.
 using payload_ref = std::shared_ptr<const kernels::buffer>;
 
 /// Gives up write access: from here on the bytes are shared and constant.

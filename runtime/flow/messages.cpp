@@ -1,0 +1,73 @@
+#include "runtime/flow/messages.hpp"
+
+#include "runtime/flow/packed_sizes.hpp"
+
+namespace cedar::flow {
+
+namespace {
+
+std::uint64_t tensor_bytes(const payload_ref& payload) noexcept {
+  return payload ? payload->bytes() : 0;
+}
+
+struct list_bytes {
+  std::uint64_t operator()(const step_table& table) const noexcept {
+    std::uint64_t bytes = table.spans.size() * packed_span_bytes +
+                          (table.tokens.size() + table.lookback.size()) * packed_token_bytes;
+    for (const std::string& name : table.taps) bytes += packed_text_prefix_bytes + name.size();
+    return bytes;
+  }
+  std::uint64_t operator()(const row_block& block) const noexcept {
+    return tensor_bytes(block.payload) + block.spans.size() * packed_span_bytes;
+  }
+  std::uint64_t operator()(const proposal& value) const noexcept {
+    return tensor_bytes(value.logits) + value.tokens.size() * packed_proposed_token_bytes;
+  }
+  std::uint64_t operator()(const verdict& value) const noexcept {
+    return value.commitments.size() * packed_commitment_bytes;
+  }
+  std::uint64_t operator()(const tap& value) const noexcept {
+    return tensor_bytes(value.payload) + value.shape.size() * packed_extent_bytes +
+           packed_text_prefix_bytes + value.name.size();
+  }
+  std::uint64_t operator()(const credit&) const noexcept { return 0; }
+};
+
+std::string_view name_of(row_kind kind) noexcept {
+  switch (kind) {
+    case row_kind::embedded:
+      return "embedded";
+    case row_kind::activation:
+      return "activation";
+    case row_kind::engram_rows:
+      return "engram_rows";
+    case row_kind::head_input:
+      return "head_input";
+  }
+  return "?";
+}
+
+struct kind_name {
+  std::string_view operator()(const step_table&) const noexcept { return "step_table"; }
+  std::string_view operator()(const row_block& block) const noexcept { return name_of(block.kind); }
+  std::string_view operator()(const proposal&) const noexcept { return "proposal"; }
+  std::string_view operator()(const verdict&) const noexcept { return "verdict"; }
+  std::string_view operator()(const tap&) const noexcept { return "tap"; }
+  std::string_view operator()(const credit&) const noexcept { return "credit"; }
+};
+
+}  // namespace
+
+std::uint64_t credit_bytes(const message& value) noexcept {
+  return std::visit(list_bytes{}, value);
+}
+
+epoch_id epoch_of(const message& value) noexcept {
+  return std::visit([](const auto& body) { return body.epoch; }, value);
+}
+
+std::string_view kind_of(const message& value) noexcept {
+  return std::visit(kind_name{}, value);
+}
+
+}  // namespace cedar::flow

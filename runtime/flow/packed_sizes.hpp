@@ -1,0 +1,17 @@
+// Bytes of the list elements of a message as they lie in a frame's payload: little-endian,
+// unpadded. Here, because credit counts them; runtime/wire reads and writes them; schemas/README.md
+// explains them.
+#pragma once
+
+#include <cstddef>
+
+namespace cedar::flow {
+
+inline constexpr std::size_t packed_span_bytes = 8 + 4 + 4 + 4;  ///< row_span
+inline constexpr std::size_t packed_token_bytes = 4;  ///< token_id
+inline constexpr std::size_t packed_proposed_token_bytes = 8 + 4 + 4 + 4;  ///< proposed_token
+inline constexpr std::size_t packed_commitment_bytes = 8 + 4 + 1;  ///< commitment
+inline constexpr std::size_t packed_extent_bytes = 4;  ///< one extent of a shape
+inline constexpr std::size_t packed_text_prefix_bytes = 2;  ///< length before a text
+
+}  // namespace cedar::flow
