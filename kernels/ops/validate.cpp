@@ -1,0 +1,330 @@
+// The public functions of `backend`: every shape, stride and size is checked here, once for all
+// implementations, and then the call is forwarded. A violation is a defect of the caller and throws
+// cedar::defect with the operation, the argument and both numbers.
+//
+// 1. Work is proportional to the number of arguments (and of entry pointers), never to elements.
+// 2. A call without rows returns before the implementation: implementations see n >= 1.
+// 3. Overlap of outputs with inputs is not checked (views may interleave columns of one buffer).
+#include <string>
+
+#include "kernels/base/check.hpp"
+#include "kernels/ops/backend.hpp"
+
+namespace cedar::kernels {
+
+namespace {
+
+constexpr std::size_t scale_block = 32;  // columns (and rows) that share a scale, released format
+
+/// Checks on behalf of one operation; the name goes in front of every message.
+class checker {
+ public:
+  explicit checker(const char* operation) : operation_(operation) {}
+
+  void equal(const char* what, std::size_t actual, std::size_t expected) const {
+    CEDAR_REQUIRE(actual == expected, text(what, actual, " instead of ", expected));
+  }
+
+  void at_least(const char* what, std::size_t actual, std::size_t minimum) const {
+    CEDAR_REQUIRE(actual >= minimum, text(what, actual, ", less than ", minimum));
+  }
+
+  void at_most(const char* what, std::size_t actual, std::size_t maximum) const {
+    CEDAR_REQUIRE(actual <= maximum, text(what, actual, ", more than ", maximum));
+  }
+
+  void multiple(const char* what, std::size_t actual, std::size_t factor) const {
+    CEDAR_REQUIRE(factor != 0 && actual % factor == 0,
+                  text(what, actual, ", not a multiple of ", factor));
+  }
+
+  /// `view` has this shape, rows that do not overlap, and memory behind it.
+  template <class T>
+  void matrix(const char* what, const matrix_view<T>& view, std::size_t rows,
+              std::size_t cols) const {
+    CEDAR_REQUIRE(view.rows == rows, text(what, view.rows, " rows instead of ", rows));
+    CEDAR_REQUIRE(view.cols == cols, text(what, view.cols, " columns instead of ", cols));
+    CEDAR_REQUIRE(view.rows <= 1 || view.stride >= view.cols,
+                  text(what, view.stride, " elements of stride for columns ", view.cols));
+    CEDAR_REQUIRE(view.data != nullptr || rows == 0 || cols == 0,
+                  text(what, 0, " is the address of elements ", rows * cols));
+  }
+
+  template <class T>
+  void vector(const char* what, std::span<T> values, std::size_t size) const {
+    CEDAR_REQUIRE(values.size() == size, text(what, values.size(), " elements instead of ", size));
+  }
+
+  template <class T>
+  void pointers(const char* what, std::span<const T* const> pointers) const {
+    for (std::size_t i = 0; i < pointers.size(); ++i)
+      CEDAR_REQUIRE(pointers[i] != nullptr, text(what, i, " is null, of ", pointers.size()));
+  }
+
+  void fp8_rows(const fp8_rows_view& x, std::size_t rows) const {
+    multiple("x.codes.cols", x.codes.cols, scale_block);
+    matrix("x.codes", x.codes, rows, x.codes.cols);
+    matrix("x.scales", x.scales, rows, x.codes.cols / scale_block);
+  }
+
+  void fp8_weight(const fp8_weight_view& weight, std::size_t outputs, std::size_t inputs) const {
+    multiple("weight.codes.cols", inputs, scale_block);
+    matrix("weight.codes", weight.codes, outputs, inputs);
+    matrix("weight.scales", weight.scales, (outputs + scale_block - 1) / scale_block,
+           inputs / scale_block);
+  }
+
+  /// One segment, or equal segments of whole scale blocks.
+  void segments(std::size_t count, std::size_t inputs) const {
+    at_least("segments", count, 1);
+    if (count > 1) multiple("x.codes.cols", inputs, count * scale_block);
+  }
+
+ private:
+  std::string text(const char* what, std::size_t first, const char* relation,
+                   std::size_t second) const {
+    return std::string(operation_) + ": " + what + ": " + std::to_string(first) + relation +
+           std::to_string(second);
+  }
+
+  const char* operation_;
+};
+
+}  // namespace
+
+// ---- norms and linear layers
+
+void backend::rms_norm(const rms_norm_arguments& arguments) const {
+  const checker check("rms_norm");
+  const auto [rows, cols] = std::pair(arguments.x.rows, arguments.x.cols);
+  check.matrix("x", arguments.x, rows, cols);
+  check.matrix("y", arguments.y, rows, cols);
+  check.vector("weight", arguments.weight, cols);
+  if (rows != 0 && cols != 0) do_rms_norm(arguments);
+}
+
+void backend::quantize_fp8(const quantize_fp8_arguments& arguments) const {
+  const checker check("quantize_fp8");
+  const auto [rows, cols] = std::pair(arguments.x.rows, arguments.x.cols);
+  check.multiple("x.cols", cols, scale_block);
+  check.matrix("x", arguments.x, rows, cols);
+  check.matrix("codes", arguments.codes, rows, cols);
+  check.matrix("scales", arguments.scales, rows, cols / scale_block);
+  if (rows != 0 && cols != 0) do_quantize_fp8(arguments);
+}
+
+void backend::linear_fp8(const linear_fp8_arguments& arguments) const {
+  const checker check("linear_fp8");
+  const std::size_t rows = arguments.y.rows;
+  const std::size_t inputs = arguments.x.codes.cols;
+  check.fp8_rows(arguments.x, rows);
+  check.matrix("y", arguments.y, rows, arguments.weight.codes.rows);
+  check.fp8_weight(arguments.weight, arguments.y.cols, inputs);
+  check.segments(arguments.segments, inputs);
+  if (rows != 0 && arguments.y.cols != 0) do_linear_fp8(arguments);
+}
+
+void backend::linear_fp4(const linear_fp4_arguments& arguments) const {
+  const checker check("linear_fp4");
+  const std::size_t rows = arguments.y.rows;
+  const std::size_t outputs = arguments.weight.codes.rows;
+  const std::size_t inputs = arguments.x.codes.cols;
+  check.fp8_rows(arguments.x, rows);
+  check.matrix("y", arguments.y, rows, outputs);
+  check.matrix("weight.codes", arguments.weight.codes, outputs, inputs / 2);
+  check.matrix("weight.scales", arguments.weight.scales, outputs, inputs / scale_block);
+  check.segments(arguments.segments, inputs);
+  if (rows != 0 && outputs != 0) do_linear_fp4(arguments);
+}
+
+void backend::linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments) const {
+  const checker check("linear_fp8_weight_only");
+  const auto [rows, inputs] = std::pair(arguments.x.rows, arguments.x.cols);
+  check.matrix("x", arguments.x, rows, inputs);
+  check.matrix("y", arguments.y, rows, arguments.weight.codes.rows);
+  check.fp8_weight(arguments.weight, arguments.y.cols, inputs);
+  if (rows != 0 && arguments.y.cols != 0) do_linear_fp8_weight_only(arguments);
+}
+
+void backend::linear_bf16(const linear_bf16_arguments& arguments) const {
+  const checker check("linear_bf16");
+  const auto [rows, inputs] = std::pair(arguments.x.rows, arguments.x.cols);
+  check.matrix("x", arguments.x, rows, inputs);
+  check.matrix("y", arguments.y, rows, arguments.weight.rows);
+  check.matrix("weight", arguments.weight, arguments.y.cols, inputs);
+  if (rows != 0 && arguments.y.cols != 0) do_linear_bf16(arguments);
+}
+
+void backend::linear_f32(const linear_f32_arguments& arguments) const {
+  const checker check("linear_f32");
+  const auto [rows, inputs] = std::pair(arguments.x.rows, arguments.x.cols);
+  check.matrix("x", arguments.x, rows, inputs);
+  check.matrix("y", arguments.y, rows, arguments.weight.rows);
+  check.matrix("weight", arguments.weight, arguments.y.cols, inputs);
+  if (rows != 0 && arguments.y.cols != 0) do_linear_f32(arguments);
+}
+
+// ---- residual streams
+
+void backend::hc_coefficients(const hc_coefficients_arguments& arguments) const {
+  const checker check("hc_coefficients");
+  const auto [rows, width] = std::pair(arguments.streams.rows, arguments.streams.cols);
+  const std::size_t streams = arguments.pre.cols;
+  const std::size_t outputs = (2 + streams) * streams;
+  check.at_least("pre.cols", streams, 1);
+  check.at_least("iterations", arguments.iterations, 1);
+  check.multiple("streams.cols", width, streams);
+  check.matrix("streams", arguments.streams, rows, width);
+  check.matrix("fn", arguments.fn, outputs, width);
+  check.vector("base", arguments.base, outputs);
+  check.vector("scale", arguments.scale, 3);
+  check.matrix("pre", arguments.pre, rows, streams);
+  check.matrix("post", arguments.post, rows, streams);
+  check.matrix("combine", arguments.combine, rows, streams * streams);
+  if (rows != 0 && width != 0) do_hc_coefficients(arguments);
+}
+
+void backend::hc_collapse(const hc_collapse_arguments& arguments) const {
+  const checker check("hc_collapse");
+  const std::size_t rows = arguments.y.rows;
+  const std::size_t streams = arguments.pre.cols;
+  check.at_least("pre.cols", streams, 1);
+  check.matrix("y", arguments.y, rows, arguments.y.cols);
+  check.matrix("streams", arguments.streams, rows, streams * arguments.y.cols);
+  check.matrix("pre", arguments.pre, rows, streams);
+  if (rows != 0 && arguments.y.cols != 0) do_hc_collapse(arguments);
+}
+
+void backend::hc_expand(const hc_expand_arguments& arguments) const {
+  const checker check("hc_expand");
+  const auto [rows, width] = std::pair(arguments.y.rows, arguments.y.cols);
+  const std::size_t streams = arguments.post.cols;
+  check.at_least("post.cols", streams, 1);
+  check.matrix("y", arguments.y, rows, width);
+  check.matrix("streams", arguments.streams, rows, streams * width);
+  check.matrix("out", arguments.out, rows, streams * width);
+  check.matrix("post", arguments.post, rows, streams);
+  check.matrix("combine", arguments.combine, rows, streams * streams);
+  if (rows != 0 && width != 0) do_hc_expand(arguments);
+}
+
+// ---- rotary positions and cache entries
+
+void backend::rope(const rope_arguments& arguments) const {
+  const checker check("rope");
+  const auto [rows, width] = std::pair(arguments.x.rows, arguments.x.cols);
+  check.at_least("head_dim", arguments.head_dim, 1);
+  check.multiple("x.cols", width, arguments.head_dim);
+  check.matrix("x", arguments.x, rows, width);
+  check.vector("positions", arguments.positions, rows);
+  check.at_most("2 * frequencies.size()", 2 * arguments.frequencies.size(), arguments.head_dim);
+  if (rows != 0 && width != 0) do_rope(arguments);
+}
+
+void backend::pack_entries(const pack_entries_arguments& arguments) const {
+  const checker check("pack_entries");
+  const auto [rows, width] = std::pair(arguments.x.rows, arguments.x.cols);
+  const std::size_t group = group_size(arguments.format);
+  if (group != 0) check.multiple("x.cols", width, group);
+  check.matrix("x", arguments.x, rows, width);
+  check.matrix("entries", arguments.entries, rows, entry_bytes(arguments.format, width));
+  if (rows != 0 && width != 0) do_pack_entries(arguments);
+}
+
+void backend::unpack_entries(const unpack_entries_arguments& arguments) const {
+  const checker check("unpack_entries");
+  const auto [rows, width] = std::pair(arguments.x.rows, arguments.x.cols);
+  const std::size_t group = group_size(arguments.format);
+  if (group != 0) check.multiple("x.cols", width, group);
+  check.matrix("x", arguments.x, rows, width);
+  check.matrix("entries", arguments.entries, rows, entry_bytes(arguments.format, width));
+  if (rows != 0 && width != 0) do_unpack_entries(arguments);
+}
+
+void backend::compressor_pool(const compressor_pool_arguments& arguments) const {
+  const checker check("compressor_pool");
+  const auto [groups, width] = std::pair(arguments.z.rows, arguments.z.cols);
+  check.at_least("ratio", arguments.ratio, 2);
+  check.matrix("z", arguments.z, groups, width);
+  check.matrix("values", arguments.values, groups * arguments.ratio, width);
+  check.matrix("gates", arguments.gates, groups * arguments.ratio, width);
+  if (groups != 0 && width != 0) do_compressor_pool(arguments);
+}
+
+// ---- indexer and attention
+
+void backend::index_scores(const index_scores_arguments& arguments) const {
+  const checker check("index_scores");
+  const std::size_t heads = arguments.weights.size();
+  const std::size_t bytes = entry_bytes(entry_format::fp4_e8m0_32, arguments.head_dim);
+  check.at_least("weights.size()", heads, 1);
+  check.at_least("head_dim", arguments.head_dim, 1);
+  check.multiple("head_dim", arguments.head_dim, group_size(entry_format::fp4_e8m0_32));
+  check.matrix("query", arguments.query, heads, bytes);
+  check.vector("scores", arguments.scores, arguments.keys.size());
+  check.pointers("keys", arguments.keys);
+  if (!arguments.keys.empty()) do_index_scores(arguments);
+}
+
+void backend::attention(const attention_arguments& arguments) const {
+  const checker check("attention");
+  const auto [rows, heads] = std::pair(arguments.q.rows, arguments.sinks.size());
+  check.at_least("head_dim", arguments.head_dim, 1);
+  check.matrix("q", arguments.q, rows, heads * arguments.head_dim);
+  check.matrix("o", arguments.o, rows, heads * arguments.head_dim);
+  check.vector("entries", arguments.entries, rows);
+  for (const entry_format format : {arguments.window_format, arguments.selected_format})
+    if (group_size(format) != 0) check.multiple("head_dim", arguments.head_dim, group_size(format));
+  for (const attention_entries& entries : arguments.entries) {
+    check.pointers("entries.window", entries.window);
+    check.pointers("entries.selected", entries.selected);
+  }
+  if (rows != 0 && heads != 0) do_attention(arguments);
+}
+
+// ---- mixture of experts and Engram
+
+void backend::gate_scores(const gate_scores_arguments& arguments) const {
+  const checker check("gate_scores");
+  const auto [rows, experts] = std::pair(arguments.scores.rows, arguments.scores.cols);
+  check.matrix("scores", arguments.scores, rows, experts);
+  if (rows != 0 && experts != 0) do_gate_scores(arguments);
+}
+
+void backend::swiglu(const swiglu_arguments& arguments) const {
+  const checker check("swiglu");
+  const auto [rows, width] = std::pair(arguments.y.rows, arguments.y.cols);
+  check.matrix("y", arguments.y, rows, width);
+  check.matrix("gate", arguments.gate, rows, width);
+  check.matrix("up", arguments.up, rows, width);
+  if (!arguments.route_weights.empty())
+    check.vector("route_weights", arguments.route_weights, rows);
+  if (rows != 0 && width != 0) do_swiglu(arguments);
+}
+
+void backend::moe_combine(const moe_combine_arguments& arguments) const {
+  const checker check("moe_combine");
+  const auto [rows, width] = std::pair(arguments.y.rows, arguments.y.cols);
+  check.at_least("parts_per_row", arguments.parts_per_row, 1);
+  check.matrix("y", arguments.y, rows, width);
+  check.vector("parts", arguments.parts, rows * arguments.parts_per_row);
+  check.pointers("parts", arguments.parts);
+  if (rows != 0 && width != 0) do_moe_combine(arguments);
+}
+
+void backend::engram_gate(const engram_gate_arguments& arguments) const {
+  const checker check("engram_gate");
+  const auto [rows, streams] = std::pair(arguments.gates.rows, arguments.gates.cols);
+  const std::size_t width = arguments.q_weight.cols;
+  check.at_least("gates.cols", streams, 1);
+  check.matrix("gates", arguments.gates, rows, streams);
+  check.matrix("streams", arguments.streams, rows, streams * width);
+  check.matrix("out", arguments.out, rows, streams * width);
+  check.matrix("key_values", arguments.key_values, rows, (streams + 1) * width);
+  check.matrix("q_weight", arguments.q_weight, streams, width);
+  check.matrix("k_weight", arguments.k_weight, streams, width);
+  check.vector("image_rows", arguments.image_rows, rows);
+  if (rows != 0 && width != 0) do_engram_gate(arguments);
+}
+
+}  // namespace cedar::kernels
