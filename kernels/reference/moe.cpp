@@ -1,0 +1,56 @@
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/reference/internal/reference_class.hpp"
+#include "kernels/reference/rounding.hpp"
+
+namespace cedar::kernels::reference {
+
+namespace {
+
+double silu(double x) {
+  return x / (1 + std::exp(-x));
+}
+
+/// Linear above 20, as the released code's softplus.
+double softplus(double x) {
+  return x > 20 ? x : std::log1p(std::exp(x));
+}
+
+}  // namespace
+
+void reference_backend::do_gate_scores(const gate_scores_arguments& arguments) const {
+  for (std::size_t row = 0; row < arguments.scores.rows; ++row)
+    for (float& score : arguments.scores.row(row))
+      score = static_cast<float>(std::sqrt(softplus(static_cast<double>(score))));
+}
+
+void reference_backend::do_swiglu(const swiglu_arguments& arguments) const {
+  const double limit = arguments.limit;
+  for (std::size_t row = 0; row < arguments.y.rows; ++row) {
+    const double weight = arguments.route_weights.empty() ? 1 : arguments.route_weights[row];
+    for (std::size_t i = 0; i < arguments.y.cols; ++i) {
+      double gate = widen(arguments.gate.row(row)[i]);
+      double up = widen(arguments.up.row(row)[i]);
+      if (limit > 0) {
+        gate = std::min(gate, limit);
+        up = std::clamp(up, -limit, limit);
+      }
+      arguments.y.row(row)[i] = round_bf16(weight * (silu(gate) * up));
+    }
+  }
+}
+
+void reference_backend::do_moe_combine(const moe_combine_arguments& arguments) const {
+  const std::size_t parts = arguments.parts_per_row;
+  for (std::size_t row = 0; row < arguments.y.rows; ++row) {
+    for (std::size_t i = 0; i < arguments.y.cols; ++i) {
+      double sum = 0;
+      for (std::size_t part = 0; part < parts; ++part)
+        sum += widen(arguments.parts[row * parts + part][i]);
+      arguments.y.row(row)[i] = round_bf16(sum);
+    }
+  }
+}
+
+}  // namespace cedar::kernels::reference
