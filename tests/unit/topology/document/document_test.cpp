@@ -1,0 +1,346 @@
+// Goal: a topology file becomes a document with the place of every value, or all of its mistakes.
+// Method: small files written out here; expected places are counted by hand in them.
+#include "topology/document/document.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+using namespace cedar::topology;
+
+namespace {
+
+const std::string minimal = R"(cedar: 1
+model: {path: ../models/cedar-tiny}
+nodes:
+  here: {}
+devices:
+  cpu: {node: here}
+units:
+  scheduler: {node: here}
+  embedding: {device: cpu}
+  stages:
+    - {name: all, layers: 0-11, device: cpu}
+  head: {device: cpu}
+)";
+
+/// `text` with the first `from` replaced by `to`.
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const auto at = text.find(from);
+  BOOST_REQUIRE_MESSAGE(at != std::string::npos, "the file lacks " << from);
+  return text.replace(at, from.size(), to);
+}
+
+document good(const std::string& text) {
+  auto parsed = parse_document(text, "dir/test.yaml");
+  BOOST_REQUIRE_MESSAGE(parsed, (parsed ? "" : to_string(parsed.error())));
+  return *parsed;
+}
+
+/// The mistakes, one "line:column message | hint" each.
+std::vector<std::string> bad(const std::string& text) {
+  const auto parsed = parse_document(text, "dir/test.yaml");
+  BOOST_REQUIRE(!parsed);
+  std::vector<std::string> out;
+  for (const diagnostic& what : parsed.error()) {
+    BOOST_TEST(what.file == "dir/test.yaml");
+    out.push_back(std::to_string(what.line) + ":" + std::to_string(what.column) + " " +
+                  what.message + (what.hint.empty() ? "" : " | " + what.hint));
+  }
+  return out;
+}
+
+void expect(const std::string& text, const std::vector<std::string>& mistakes) {
+  const auto found = bad(text);
+  BOOST_TEST(found == mistakes, boost::test_tools::per_element());
+}
+
+void at(const position& where, std::uint32_t line, std::uint32_t column) {
+  BOOST_TEST(where.line == line);
+  BOOST_TEST(where.column == column);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(topology_document)
+
+BOOST_AUTO_TEST_CASE(reads_a_minimal_file_with_defaults) {
+  const document d = good(minimal);
+  BOOST_TEST(d.model_path.value == "../models/cedar-tiny");
+  at(d.model_path.where, 2, 15);
+  BOOST_REQUIRE(d.nodes.size() == 1U);
+  BOOST_TEST(d.nodes[0].name.value == "here");
+  at(d.nodes[0].name.where, 4, 3);
+  BOOST_TEST(d.nodes[0].address.value == "127.0.0.1");
+  BOOST_TEST(!d.nodes[0].address.given);
+  BOOST_TEST(!d.nodes[0].model_path.given);
+  BOOST_REQUIRE(d.devices.size() == 1U);
+  BOOST_TEST(d.devices[0].kind.value == "cpu");
+  BOOST_TEST(d.devices[0].node.value == "here");
+  at(d.devices[0].node.where, 6, 15);
+  BOOST_TEST(d.client.value == "here");
+  BOOST_TEST(!d.client.given);
+  BOOST_TEST(!d.units.engram);
+  BOOST_REQUIRE(d.units.stages.size() == 1U);
+  BOOST_TEST(d.units.stages[0].name.value == "all");
+  BOOST_TEST((d.units.stages[0].layers.value == layer_range{0, 11}));
+  at(d.units.stages[0].layers.where, 11, 27);
+  BOOST_TEST(d.limits.rows_per_step.value == 128U);
+  BOOST_TEST(d.limits.requests.value == 16U);
+  BOOST_TEST(d.limits.context.value == 2048U);
+  BOOST_TEST(d.limits.steps_in_flight.value == 2U);
+  BOOST_TEST(!d.limits.context.given);
+  BOOST_TEST(d.transport.kind.value == "ucx");
+  BOOST_TEST(d.transport.tls.empty());
+  BOOST_TEST(d.transport.devices.empty());
+  BOOST_TEST(d.deadlines.start.value == 20000U);
+  BOOST_TEST(d.deadlines.step.value == 30000U);
+  BOOST_TEST(d.deadlines.heartbeat_interval.value == 200U);
+  BOOST_TEST(d.deadlines.heartbeat_lost.value == 1000U);
+  BOOST_TEST(d.deadlines.drain.value == 5000U);
+  BOOST_TEST(!d.security.secret_file.given);
+  BOOST_TEST(!d.security.allow_remote.value);
+}
+
+BOOST_AUTO_TEST_CASE(reads_every_key) {
+  const document d = good(R"(cedar: 1
+model:
+  path: "models/with blank"
+nodes:
+  front: {address: 127.0.0.1, model_path: /a}
+  back: {address: "::1"}
+client: back
+devices:
+  front-cpu: {node: front, kind: reference}
+  back-cpu: {node: back, kind: cpu}
+units:
+  scheduler: {node: back}
+  embedding: {device: front-cpu}
+  engram: {device: front-cpu}
+  stages:
+    - name: encoder
+      layers: 0-5
+      device: front-cpu
+    - {name: last, layers: 6, device: back-cpu}
+  head: {device: back-cpu}
+limits: {rows_per_step: 64, requests: 3, context: 4096, steps_in_flight: 5}
+transport: {kind: loopback, tls: [posix, tcp], devices: [lo, eth0]}
+deadlines_ms: {start: 1, step: 2, heartbeat_interval: 3, heartbeat_lost: 4, drain: 5}
+security: {secret_file: secret, allow_remote: true}
+)");
+  BOOST_TEST(d.model_path.value == "models/with blank");
+  BOOST_TEST(d.nodes[0].model_path.value == "/a");
+  BOOST_TEST(d.nodes[1].address.value == "::1");
+  at(d.nodes[1].address.where, 6, 19);
+  BOOST_TEST(d.client.value == "back");
+  BOOST_TEST(d.client.given);
+  at(d.client.where, 7, 9);
+  BOOST_TEST(d.devices[0].kind.value == "reference");
+  BOOST_TEST(d.units.scheduler_node.value == "back");
+  BOOST_TEST(d.units.embedding.device.value == "front-cpu");
+  BOOST_REQUIRE(d.units.engram);
+  BOOST_TEST(d.units.engram->device.value == "front-cpu");
+  BOOST_REQUIRE(d.units.stages.size() == 2U);
+  BOOST_TEST(d.units.stages[0].name.value == "encoder");
+  at(d.units.stages[0].layers.where, 17, 15);
+  BOOST_TEST((d.units.stages[1].layers.value == layer_range{6, 6}));
+  BOOST_TEST(d.units.head.device.value == "back-cpu");
+  BOOST_TEST(d.limits.rows_per_step.value == 64U);
+  BOOST_TEST(d.limits.requests.value == 3U);
+  BOOST_TEST(d.limits.context.value == 4096U);
+  BOOST_TEST(d.limits.steps_in_flight.value == 5U);
+  BOOST_TEST(d.transport.kind.value == "loopback");
+  BOOST_REQUIRE(d.transport.tls.size() == 2U);
+  BOOST_TEST(d.transport.tls[0].value == "posix");
+  BOOST_TEST(d.transport.tls[1].value == "tcp");
+  BOOST_REQUIRE(d.transport.devices.size() == 2U);
+  at(d.transport.devices[1].where, 22, 62);
+  BOOST_TEST(d.deadlines.start.value == 1U);
+  BOOST_TEST(d.deadlines.step.value == 2U);
+  BOOST_TEST(d.deadlines.heartbeat_interval.value == 3U);
+  BOOST_TEST(d.deadlines.heartbeat_lost.value == 4U);
+  BOOST_TEST(d.deadlines.drain.value == 5U);
+  BOOST_TEST(d.security.secret_file.value == "secret");
+  BOOST_TEST(d.security.allow_remote.value);
+}
+
+BOOST_AUTO_TEST_CASE(reports_all_mistakes_at_once_in_order_of_place) {
+  expect(R"(cedar: 2
+nodes:
+  here: {adress: 127.0.0.1}
+devices:
+  cpu: {kind: cpu}
+units:
+  scheduler: {node: [here]}
+  embedding: cpu
+  stages:
+    - {name: all, layers: 5-0, device: cpu}
+limits: {rows_per_step: 0, requests: many, context: 99999999999999999999}
+transports: {}
+)",
+         {"1:8 format version 2 is unknown | this program reads version 1",
+          "3:10 unknown key 'adress' in 'nodes.here' | did you mean 'address'?",
+          "5:8 'devices.cpu.node' is missing | write node: NODE, the process that owns the device",
+          "7:3 'units.head' is missing | write head: {device: DEVICE}",
+          "7:21 'units.scheduler.node' must be a text, not a list",
+          "8:14 'units.embedding' must be a mapping (key: value), not 'cpu'",
+          "10:27 'units.stages[0].layers' runs backwards: '5-0' | write layers: 0-5",
+          "11:25 'limits.rows_per_step' is '0'; it may be 1 to 65536",
+          "11:38 'limits.requests' must be a whole number, not 'many'",
+          "11:53 'limits.context' is '99999999999999999999'; it may be 1 to 16777216",
+          "12:1 unknown key 'transports' | did you mean 'transport'?"});
+}
+
+BOOST_AUTO_TEST_CASE(names_every_missing_required_key) {
+  expect("model: {}\n",
+         {"1:1 'cedar' is missing | write cedar: 1 (the version of this format)",
+          "1:1 'nodes' is missing | write nodes: {NAME: {address: 127.0.0.1}}",
+          "1:1 'devices' is missing | write devices: {NAME: {node: NODE, kind: cpu}}",
+          "1:1 'units' is missing | write units: with scheduler, embedding, stages, head, and "
+          "engram if the model has Engram modules"});
+}
+
+BOOST_AUTO_TEST_CASE(reports_malformed_yaml_with_its_place) {
+  const auto found = bad("cedar: 1\nnodes: {here: {\n");
+  BOOST_REQUIRE(found.size() == 1U);
+  BOOST_TEST(found[0].find("3:1 this is not YAML: ") == 0U);
+  BOOST_TEST(bad("cedar: 1\n\tnodes: x\n")[0].find("2:") == 0U);
+  BOOST_TEST(bad("nodes: *nowhere\n")[0].find("1:8 this is not YAML: ") == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(reports_an_empty_file_a_list_and_a_second_document) {
+  const std::string empty =
+      "1:1 the file is empty | configs/topologies/README.md shows what to write";
+  expect("", {empty});
+  expect("# only a comment\n", {empty});
+  expect("- cedar\n", {"1:1 the file must be a mapping (key: value), not a list"});
+  expect(minimal + "---\nother: 1\n", {"14:1 the file holds a second document | one file describes "
+                                       "one topology: remove the '---'"});
+}
+
+BOOST_AUTO_TEST_CASE(reports_duplicate_keys_at_the_second) {
+  expect(with(minimal, "  here: {}\n", "  here: {}\n  here: {}\n"),
+         {"5:3 'here' stands twice; the first is in line 4"});
+  expect(minimal + "cedar: 1\n", {"13:1 'cedar' stands twice; the first is in line 1"});
+  expect(minimal + "transport: {tls: [tcp, self, tcp]}\n",
+         {"13:30 'transport.tls' names 'tcp' twice"});
+}
+
+BOOST_AUTO_TEST_CASE(keeps_numbers_words_and_flags_apart) {
+  expect(minimal +
+             "limits: {requests: \"4\", context: 1.5, rows_per_step: 0x10, steps_in_flight: -1}\n",
+         {"13:20 'limits.requests' must be a whole number, not '4' (in quotes)",
+          "13:34 'limits.context' must be a whole number, not '1.5'",
+          "13:54 'limits.rows_per_step' must be a whole number, not '0x10'",
+          "13:77 'limits.steps_in_flight' is '-1'; it may be 1 to 64"});
+  expect(minimal + "security: {allow_remote: yes}\n",
+         {"13:26 'security.allow_remote' must be true or false, not 'yes'"});
+  expect(minimal + "transport: {tls: tcp, devices: []}\n",
+         {"13:18 'transport.tls' must be a list of words, not 'tcp' | write tls: [first, second]",
+          "13:32 'transport.devices' must be a list of words, not a list | write devices: [first, "
+          "second]"});
+  expect(with(minimal, "{path: ../models/cedar-tiny}", "{path: }"),
+         {"2:15 'model.path' must be a text, not nothing"});
+}
+
+BOOST_AUTO_TEST_CASE(accepts_numbers_at_their_bounds_only) {
+  BOOST_TEST(good(minimal + "limits: {steps_in_flight: 64}\n").limits.steps_in_flight.value == 64U);
+  BOOST_TEST(good(minimal + "limits: {steps_in_flight: 1}\n").limits.steps_in_flight.value == 1U);
+  bad(minimal + "limits: {steps_in_flight: 65}\n");
+  bad(minimal + "limits: {steps_in_flight: 0}\n");
+}
+
+BOOST_AUTO_TEST_CASE(reads_layer_ranges_strictly) {
+  for (const std::string text :
+       {"0-", "-5", "0-5-7", "a-b", "0 - 5", "0..5", "0-100000", "''", "[0, 5]"}) {
+    const auto found = bad(with(minimal, "0-11", text));
+    BOOST_REQUIRE(found.size() == 1U);
+    BOOST_TEST(
+        found[0].find("11:27 'units.stages[0].layers' must be a range of layers, not ") == 0U,
+        text << ": " << found[0]);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(refuses_names_that_no_command_line_could_carry) {
+  const std::string long_name(64, 'n');
+  expect(
+      with(minimal, "  here: {}", "  'two words': {}"),
+      {"4:3 'two words' is no name for a node | use letters, digits, '-', '_' and '.', at most 63 "
+       "of them"});
+  BOOST_TEST(bad(with(minimal, "  cpu: ", "  " + long_name + ": ")).size() == 1U);
+  BOOST_TEST(bad(with(minimal, "name: all", "name: a/b")).size() == 1U);
+  good(with(minimal, "name: all", "name: " + long_name.substr(1)));
+}
+
+BOOST_AUTO_TEST_CASE(asks_for_at_least_one_node_and_one_stage) {
+  expect(with(minimal, "nodes:\n  here: {}\n", "nodes: {}\n"),
+         {"3:8 'nodes' names no node | write nodes: {NAME: {address: 127.0.0.1}}"});
+  const std::string stages = "  stages:\n    - {name: all, layers: 0-11, device: cpu}\n";
+  expect(
+      with(minimal, stages, "  stages: []\n"),
+      {"10:11 'units.stages' must be a list of stages, not an empty one | write stages:, a list of "
+       "{name: NAME, layers: FIRST-LAST, device: DEVICE}"});
+}
+
+BOOST_AUTO_TEST_CASE(shows_bytes_of_the_file_only_escaped_and_shortened) {
+  const auto found = bad(minimal + "\"k\\x01\\u00e9" + std::string(100, 'x') + "\": 1\n");
+  BOOST_REQUIRE(found.size() == 1U);
+  BOOST_TEST(found[0].find("unknown key 'k\\x01\\xc3\\xa9xxx") != std::string::npos);
+  BOOST_TEST(found[0].find("x'... | ") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(prints_a_diagnostic_as_compilers_do) {
+  BOOST_TEST(to_string(diagnostic{"a.yaml", 3, 7, "wrong", ""}) == "a.yaml:3:7: wrong");
+  BOOST_TEST(to_string(std::vector{diagnostic{"a.yaml", 3, 7, "wrong", "do this"}}) ==
+             "a.yaml:3:7: wrong\n  hint: do this\n");
+}
+
+BOOST_AUTO_TEST_CASE(resolves_paths_beside_the_file) {
+  document d = good(minimal);
+  BOOST_TEST(d.resolve(d.model_path.value) == std::filesystem::path("models/cedar-tiny"));
+  BOOST_TEST(d.resolve("/abs/x") == std::filesystem::path("/abs/x"));
+  d.nodes[0].model_path = {"/own", {}, true};
+  override_model(d, "elsewhere");
+  BOOST_TEST(d.resolve(d.model_path.value) == std::filesystem::current_path() / "elsewhere");
+  BOOST_TEST(d.model_path.given);
+  BOOST_TEST(!d.nodes[0].model_path.given);
+}
+
+BOOST_AUTO_TEST_CASE(reads_files_and_reports_those_it_cannot_read) {
+  const auto folder = std::filesystem::temp_directory_path() /
+                      ("cedar-document-test-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "good.yaml") << minimal;
+  const auto read = read_document(folder / "good.yaml");
+  BOOST_REQUIRE(read);
+  BOOST_TEST(read->resolve("x") == folder / "x");
+
+  const auto missing = read_document(folder / "missing.yaml");
+  BOOST_REQUIRE(!missing);
+  BOOST_TEST(to_string(missing.error()).find("missing.yaml:1:1: cannot read the file") !=
+             std::string::npos);
+  BOOST_TEST(!read_document(folder));
+  std::ofstream(folder / "large.yaml") << std::string((1U << 20U) + 1, '#');
+  const auto large = read_document(folder / "large.yaml");
+  BOOST_REQUIRE(!large);
+  BOOST_TEST(large.error()[0].message.find("1048577 bytes") != std::string::npos);
+  std::filesystem::remove_all(folder);
+}
+
+BOOST_AUTO_TEST_CASE(survives_deep_nesting_and_recursive_aliases) {
+  bad(std::string(100000, '['));
+  bad(std::string(100000, '{'));
+  bad("&a [*a]\n");
+  bad("cedar: 1\nnodes: &n {here: *n}\n");
+  std::string bomb = "a0: &a0 [x, x]\n";
+  for (int i = 1; i < 40; ++i) {
+    const auto prior = "*a" + std::to_string(i - 1);
+    bomb +=
+        "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + prior + ", " + prior + "]\n";
+  }
+  bad(bomb);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,55 @@
+#include "topology/document/document.hpp"
+
+#include <fstream>
+#include <system_error>
+
+namespace cedar::topology {
+
+namespace {
+
+// A topology of a thousand stages needs about 100 KiB.
+constexpr std::uintmax_t file_bytes_max = 1U << 20U;
+
+tl::unexpected<std::vector<diagnostic>> unreadable(const std::filesystem::path& file,
+                                                   std::string message) {
+  return tl::unexpected(std::vector{
+      diagnostic{file.string(), 1, 1, std::move(message), "give the path of a topology file"}});
+}
+
+}  // namespace
+
+std::filesystem::path document::resolve(const std::string& path) const {
+  return (directory / path).lexically_normal();
+}
+
+diagnostic document::mistake(position where, std::string message, std::string hint) const {
+  return {file, where.line, where.column, std::move(message), std::move(hint)};
+}
+
+tl::expected<document, std::vector<diagnostic>> read_document(const std::filesystem::path& file) {
+  std::error_code status;
+  if (!std::filesystem::is_regular_file(file, status)) {
+    return unreadable(file, status ? "cannot read the file: " + status.message()
+                                   : "cannot read the file: not a regular file");
+  }
+  const std::uintmax_t bytes = std::filesystem::file_size(file, status);
+  if (status) return unreadable(file, "cannot read the file: " + status.message());
+  if (bytes > file_bytes_max) {
+    return unreadable(file, "the file has " + std::to_string(bytes) +
+                                " bytes; a topology has at most " + std::to_string(file_bytes_max));
+  }
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  std::ifstream in(file, std::ios::binary);
+  if (!in.read(text.data(), static_cast<std::streamsize>(bytes))) {
+    return unreadable(file, "cannot read the file: reading failed");
+  }
+  return parse_document(text, file.string());
+}
+
+void override_model(document& topology, const std::filesystem::path& path) {
+  topology.model_path.value = std::filesystem::absolute(path).string();
+  topology.model_path.given = true;
+  for (node_entry& node : topology.nodes) node.model_path = {};
+}
+
+}  // namespace cedar::topology

@@ -1,0 +1,137 @@
+// A topology file as written: plain structs, every value with the place it stands at.
+//
+// 1. A document is well-formed: known keys, right types, values in range, nothing twice. Whether it
+// makes
+//    sense (names that exist, layers that fit the model) is topology/plan's business.
+// 2. A key that the file omits has its default and `given == false`; `where` is then the place of
+// the
+//    section that would hold it, so that a diagnostic about it still points somewhere useful.
+// 3. Names and words (device kinds, transports) are kept as written.
+// The format is described in configs/topologies/README.md, key by key in README.md beside this
+// file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <vector>
+
+#include "topology/document/diagnostic.hpp"
+
+namespace cedar::topology {
+
+/// A value and its place in the file.
+template <class T>
+struct located {
+  T value{};
+  position where;
+  bool given = false;  ///< false: the default of an omitted key
+};
+
+/// Layers first..last, both included.
+struct layer_range {
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+
+  std::uint32_t layers_count() const noexcept { return last - first + 1; }
+  friend bool operator==(const layer_range&, const layer_range&) = default;
+};
+
+/// A process.
+struct node_entry {
+  located<std::string> name;
+  located<std::string> address{
+      "127.0.0.1", {}, false};  ///< where the other nodes reach it, no port
+  located<std::string> model_path;  ///< this node's checkpoint, if given
+};
+
+struct device_entry {
+  located<std::string> name;
+  located<std::string> node;
+  located<std::string> kind{"cpu", {}, false};
+};
+
+/// A unit that computes on one device.
+struct device_unit_entry {
+  position where;
+  located<std::string> device;
+};
+
+struct stage_entry {
+  located<std::string> name;
+  located<layer_range> layers;
+  located<std::string> device;
+};
+
+struct units_entry {
+  position where;
+  located<std::string> scheduler_node;
+  device_unit_entry embedding;
+  std::optional<device_unit_entry> engram;
+  std::vector<stage_entry> stages;  ///< in file order
+  device_unit_entry head;
+};
+
+struct limits_entry {
+  located<std::uint32_t> rows_per_step{128, {}, false};
+  located<std::uint32_t> requests{16, {}, false};
+  located<std::uint32_t> context{2048, {}, false};  ///< positions a request may have
+  located<std::uint32_t> steps_in_flight{2, {}, false};
+};
+
+struct transport_entry {
+  located<std::string> kind{"ucx", {}, false};
+  std::vector<located<std::string>> tls;  ///< empty: not given
+  std::vector<located<std::string>> devices;  ///< empty: not given
+};
+
+/// Milliseconds.
+struct deadlines_entry {
+  located<std::uint32_t> start{20000, {}, false};
+  located<std::uint32_t> step{30000, {}, false};
+  located<std::uint32_t> heartbeat_interval{200, {}, false};
+  located<std::uint32_t> heartbeat_lost{1000, {}, false};
+  located<std::uint32_t> drain{5000, {}, false};
+};
+
+struct security_entry {
+  located<std::string> secret_file;  ///< relative to the topology file, if given
+  located<bool> allow_remote{false, {}, false};
+};
+
+struct document {
+  std::string file;  ///< as it is named in diagnostics
+  std::filesystem::path directory;  ///< relative paths of the file start here
+  located<std::string> model_path;  ///< checkpoint of every node that names none, if given
+  std::vector<node_entry> nodes;  ///< in file order
+  located<std::string> client;  ///< node that the command itself becomes; default: the scheduler's
+  std::vector<device_entry> devices;
+  units_entry units;
+  limits_entry limits;
+  transport_entry transport;
+  deadlines_entry deadlines;
+  security_entry security;
+
+  /// `path` of this file's world: absolute as it is, relative beside the file.
+  std::filesystem::path resolve(const std::string& path) const;
+  /// A mistake at `where` of this file.
+  diagnostic mistake(position where, std::string message, std::string hint = {}) const;
+};
+
+/// Reads a topology from `text`. `file` names it in diagnostics, and its folder is the document's
+/// directory. Errors: every mistake, ordered by place, at least one.
+tl::expected<document, std::vector<diagnostic>> parse_document(std::string_view text,
+                                                               const std::string& file);
+
+/// The same for a file on disk. A file that cannot be read, or is larger than 1 MiB, is a
+/// diagnostic too.
+tl::expected<document, std::vector<diagnostic>> read_document(const std::filesystem::path& file);
+
+/// Uses the checkpoint at `path` (relative to the working directory) on every node, whatever the
+/// file says.
+void override_model(document& topology, const std::filesystem::path& path);
+
+}  // namespace cedar::topology

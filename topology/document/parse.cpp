@@ -1,0 +1,234 @@
+// The keys of a topology file: which exist, which are required, what they may hold.
+#include <yaml-cpp/yaml.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "topology/document/document.hpp"
+#include "topology/document/internal/yaml_section.hpp"
+
+namespace cedar::topology {
+
+namespace {
+
+using internal::mistakes;
+using internal::position_of;
+using internal::section;
+
+constexpr std::uint32_t format_version = 1;
+// Bounds of what a file may ask for; they only keep typing errors out. What the model and the
+// machine allow is checked against the plan.
+constexpr std::uint32_t rows_max = 65536;
+constexpr std::uint32_t requests_max = 65536;
+constexpr std::uint32_t context_max = 1U << 24U;
+constexpr std::uint32_t steps_max = 64;
+constexpr std::uint32_t day_ms = 24 * 60 * 60 * 1000;
+
+void parse_version(section& root, mistakes& out) {
+  located<std::uint32_t> version;
+  if (!root.require("cedar", "cedar: 1 (the version of this format)")) return;
+  const bool readable = root.number("cedar", 0, std::numeric_limits<std::uint32_t>::max(), version);
+  if (readable && version.value != format_version) {
+    out.report(version.where, "format version " + std::to_string(version.value) + " is unknown",
+               "this program reads version " + std::to_string(format_version));
+  }
+}
+
+void parse_model(section& root, document& result, mistakes& out) {
+  section model(root.find("model"), root.where(), "model", out);
+  result.model_path.where = model.where();
+  model.text("path", result.model_path);
+  model.finish();
+}
+
+void parse_nodes(section& root, document& result, mistakes& out) {
+  const auto found = root.require("nodes", "nodes: {NAME: {address: 127.0.0.1}}");
+  section nodes(found, root.where(), "nodes", out);
+  for (const auto& [name, value] : nodes.named_entries("node")) {
+    section body(value, "nodes." + name.value, out);
+    node_entry node;
+    node.name = name;
+    node.address.where = name.where;
+    body.text("address", node.address);
+    body.text("model_path", node.model_path);
+    body.finish();
+    result.nodes.push_back(std::move(node));
+  }
+  if (found && nodes.usable() && nodes.empty()) {
+    out.report(nodes.where(), "'nodes' names no node", "write nodes: {NAME: {address: 127.0.0.1}}");
+  }
+}
+
+void parse_devices(section& root, document& result, mistakes& out) {
+  const auto found = root.require("devices", "devices: {NAME: {node: NODE, kind: cpu}}");
+  section devices(found, root.where(), "devices", out);
+  for (const auto& [name, value] : devices.named_entries("device")) {
+    section body(value, "devices." + name.value, out);
+    device_entry device;
+    device.name = name;
+    device.kind.where = name.where;
+    if (body.require("node", "node: NODE, the process that owns the device")) {
+      body.text("node", device.node);
+    }
+    body.text("kind", device.kind);
+    body.finish();
+    result.devices.push_back(std::move(device));
+  }
+}
+
+void parse_device_unit(const YAML::Node& value, const std::string& path, device_unit_entry& unit,
+                       mistakes& out) {
+  section body(value, path, out);
+  unit.where = body.where();
+  if (body.require("device", "device: DEVICE")) body.text("device", unit.device);
+  body.finish();
+}
+
+void parse_stages(section& units, units_entry& result, mistakes& out) {
+  const std::string example = "stages:, a list of {name: NAME, layers: FIRST-LAST, device: DEVICE}";
+  const auto found = units.require("stages", example);
+  if (!found) return;
+  if (!found->IsSequence() || found->size() == 0) {
+    out.report(position_of(*found),
+               "'units.stages' must be a list of stages, not " +
+                   (found->IsSequence() ? "an empty one" : internal::describe(*found)),
+               "write " + example);
+    return;
+  }
+  for (std::size_t index = 0; index < found->size(); ++index) {
+    section body((*found)[index], "units.stages[" + std::to_string(index) + "]", out);
+    stage_entry stage;
+    stage.name.where = body.where();
+    if (body.require("name", "name: NAME") && body.text("name", stage.name)) {
+      internal::check_name(stage.name, "stage", out);
+    }
+    body.layers("layers", stage.layers);
+    if (body.require("device", "device: DEVICE")) body.text("device", stage.device);
+    body.finish();
+    result.stages.push_back(std::move(stage));
+  }
+}
+
+void parse_units(section& root, document& result, mistakes& out) {
+  const auto found =
+      root.require("units",
+                   "units: with scheduler, embedding, stages, head, and engram if the model "
+                   "has Engram modules");
+  if (!found) return;
+  section units(*found, "units", out);
+  result.units.where = units.where();
+  if (const auto value = units.require("scheduler", "scheduler: {node: NODE}")) {
+    section body(*value, "units.scheduler", out);
+    if (body.require("node", "node: NODE")) body.text("node", result.units.scheduler_node);
+    body.finish();
+  }
+  if (const auto value = units.require("embedding", "embedding: {device: DEVICE}")) {
+    parse_device_unit(*value, "units.embedding", result.units.embedding, out);
+  }
+  if (const auto value = units.find("engram")) {
+    parse_device_unit(*value, "units.engram", result.units.engram.emplace(), out);
+  }
+  parse_stages(units, result.units, out);
+  if (const auto value = units.require("head", "head: {device: DEVICE}")) {
+    parse_device_unit(*value, "units.head", result.units.head, out);
+  }
+  units.finish();
+}
+
+void place_default(position where, located<std::uint32_t>& value) {
+  if (!value.given) value.where = where;
+}
+
+void parse_limits(section& root, limits_entry& limits, mistakes& out) {
+  section body(root.find("limits"), root.where(), "limits", out);
+  body.number("rows_per_step", 1, rows_max, limits.rows_per_step);
+  body.number("requests", 1, requests_max, limits.requests);
+  body.number("context", 1, context_max, limits.context);
+  body.number("steps_in_flight", 1, steps_max, limits.steps_in_flight);
+  body.finish();
+  for (auto* value :
+       {&limits.rows_per_step, &limits.requests, &limits.context, &limits.steps_in_flight}) {
+    place_default(body.where(), *value);
+  }
+}
+
+void parse_transport(section& root, transport_entry& transport, mistakes& out) {
+  section body(root.find("transport"), root.where(), "transport", out);
+  transport.kind.where = body.where();
+  body.text("kind", transport.kind);
+  body.texts("tls", transport.tls);
+  body.texts("devices", transport.devices);
+  body.finish();
+}
+
+void parse_deadlines(section& root, deadlines_entry& deadlines, mistakes& out) {
+  section body(root.find("deadlines_ms"), root.where(), "deadlines_ms", out);
+  body.number("start", 1, day_ms, deadlines.start);
+  body.number("step", 1, day_ms, deadlines.step);
+  body.number("heartbeat_interval", 1, day_ms, deadlines.heartbeat_interval);
+  body.number("heartbeat_lost", 1, day_ms, deadlines.heartbeat_lost);
+  body.number("drain", 1, day_ms, deadlines.drain);
+  body.finish();
+  for (auto* value : {&deadlines.start, &deadlines.step, &deadlines.heartbeat_interval,
+                      &deadlines.heartbeat_lost, &deadlines.drain}) {
+    place_default(body.where(), *value);
+  }
+}
+
+void parse_security(section& root, security_entry& security, mistakes& out) {
+  section body(root.find("security"), root.where(), "security", out);
+  security.secret_file.where = security.allow_remote.where = body.where();
+  body.text("secret_file", security.secret_file);
+  body.flag("allow_remote", security.allow_remote);
+  body.finish();
+}
+
+void parse_root(const YAML::Node& node, document& result, mistakes& out) {
+  section root(node, "", out);
+  if (!root.usable()) return;
+  parse_version(root, out);
+  parse_model(root, result, out);
+  parse_nodes(root, result, out);
+  parse_devices(root, result, out);
+  parse_units(root, result, out);
+  result.client = result.units.scheduler_node;
+  result.client.given = false;
+  root.text("client", result.client);
+  parse_limits(root, result.limits, out);
+  parse_transport(root, result.transport, out);
+  parse_deadlines(root, result.deadlines, out);
+  parse_security(root, result.security, out);
+  root.finish();
+}
+
+}  // namespace
+
+tl::expected<document, std::vector<diagnostic>> parse_document(std::string_view text,
+                                                               const std::string& file) {
+  document result;
+  result.file = file;
+  result.directory = std::filesystem::path(file).parent_path();
+  mistakes out(file);
+  try {
+    const std::vector<YAML::Node> roots = YAML::LoadAll(std::string(text));
+    if (roots.empty() || roots.front().IsNull()) {
+      out.report({}, "the file is empty", "configs/topologies/README.md shows what to write");
+    } else if (roots.size() > 1) {
+      out.report(position_of(roots[1]), "the file holds a second document",
+                 "one file describes one topology: remove the '---'");
+    } else {
+      parse_root(roots.front(), result, out);
+    }
+  } catch (const YAML::Exception& problem) {
+    const bool placed = !problem.mark.is_null();
+    const position where = placed ? position{static_cast<std::uint32_t>(problem.mark.line) + 1,
+                                             static_cast<std::uint32_t>(problem.mark.column) + 1}
+                                  : position{};
+    out.report(where, "this is not YAML: " + problem.msg);
+  }
+  std::vector<diagnostic> all = out.take();
+  if (!all.empty()) return tl::unexpected(std::move(all));
+  return result;
+}
+
+}  // namespace cedar::topology
