@@ -18,6 +18,12 @@ class buffer {
   buffer() = default;
   explicit buffer(std::size_t bytes);
 
+  /// Contents are undefined: for whoever writes all of it at once.
+  static buffer uninitialized(std::size_t bytes);
+
+  /// Forgets the bytes from `bytes` on; the memory stays. Defect: more than there are.
+  void truncate(std::size_t bytes);
+
   std::byte* data() noexcept { return memory_.get(); }
   const std::byte* data() const noexcept { return memory_.get(); }
   std::size_t bytes() const noexcept { return bytes_; }

@@ -71,7 +71,8 @@ class outbound_edge {
   void reset(epoch_id epoch);
 
   epoch_id epoch() const noexcept { return epoch_; }
-  bool idle() const noexcept { return queue_.empty(); }
+  /// Messages waiting for credit; at queue_messages_max the next push is a defect.
+  std::size_t queued() const noexcept { return queue_.size(); }
   std::uint32_t credit_messages() const noexcept { return credit_messages_; }
   std::uint64_t credit_bytes_left() const noexcept { return credit_bytes_; }
   const edge_contract& contract() const noexcept { return contract_; }

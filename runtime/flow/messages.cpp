@@ -6,11 +6,7 @@ namespace cedar::flow {
 
 namespace {
 
-std::uint64_t tensor_bytes(const payload_ref& payload) noexcept {
-  return payload ? payload->bytes() : 0;
-}
-
-struct list_bytes {
+struct list_bytes_of {
   std::uint64_t operator()(const step_table& table) const noexcept {
     std::uint64_t bytes = table.spans.size() * packed_span_bytes +
                           (table.tokens.size() + table.lookback.size()) * packed_token_bytes;
@@ -18,19 +14,28 @@ struct list_bytes {
     return bytes;
   }
   std::uint64_t operator()(const row_block& block) const noexcept {
-    return tensor_bytes(block.payload) + block.spans.size() * packed_span_bytes;
+    return block.spans.size() * packed_span_bytes;
   }
   std::uint64_t operator()(const proposal& value) const noexcept {
-    return tensor_bytes(value.logits) + value.tokens.size() * packed_proposed_token_bytes;
+    return value.tokens.size() * packed_proposed_token_bytes;
   }
   std::uint64_t operator()(const verdict& value) const noexcept {
     return value.commitments.size() * packed_commitment_bytes;
   }
   std::uint64_t operator()(const tap& value) const noexcept {
-    return tensor_bytes(value.payload) + value.shape.size() * packed_extent_bytes +
-           packed_text_prefix_bytes + value.name.size();
+    return value.shape.size() * packed_extent_bytes + packed_text_prefix_bytes + value.name.size();
   }
   std::uint64_t operator()(const credit&) const noexcept { return 0; }
+};
+
+struct tensor_bytes_of {
+  std::uint64_t operator()(const row_block& block) const { return bytes_of(block.payload).size(); }
+  std::uint64_t operator()(const proposal& value) const { return bytes_of(value.logits).size(); }
+  std::uint64_t operator()(const tap& value) const { return bytes_of(value.payload).size(); }
+  template <class Other>
+  std::uint64_t operator()(const Other&) const {
+    return 0;
+  }
 };
 
 std::string_view name_of(row_kind kind) noexcept {
@@ -58,8 +63,12 @@ struct kind_name {
 
 }  // namespace
 
+std::uint64_t list_bytes(const message& value) noexcept {
+  return std::visit(list_bytes_of{}, value);
+}
+
 std::uint64_t credit_bytes(const message& value) noexcept {
-  return std::visit(list_bytes{}, value);
+  return list_bytes(value) + std::visit(tensor_bytes_of{}, value);
 }
 
 epoch_id epoch_of(const message& value) noexcept {

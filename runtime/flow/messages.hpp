@@ -139,6 +139,9 @@ struct envelope {
   std::uint64_t fingerprint = 0;  ///< of the model, shortened to 64 bits
 };
 
+/// Bytes of a message's variable lists, as runtime/wire packs them.
+std::uint64_t list_bytes(const message& value) noexcept;
+
 /// Payload bytes that a message occupies on an edge, for credit: tensor payload plus variable lists
 /// as runtime/wire packs them. The same number on both sides of an edge.
 std::uint64_t credit_bytes(const message& value) noexcept;

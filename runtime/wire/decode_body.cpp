@@ -1,0 +1,256 @@
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "runtime/flow/packed_sizes.hpp"
+#include "runtime/wire/internal/header_fields.hpp"
+#include "runtime/wire/internal/limits.hpp"
+#include "runtime/wire/internal/packed.hpp"
+
+namespace cedar::wire::internal {
+
+namespace {
+
+/// Turns the fields and the payload into a message; every step checks before it reads.
+class body_decoder {
+ public:
+  body_decoder(const header_fields& fields, kernels::buffer payload)
+      : fields_(fields), payload_(std::move(payload)) {}
+
+  result<flow::message> decode() {
+    switch (static_cast<body_kind>(body().kind)) {
+      case body_kind::step_table:
+        return step_table();
+      case body_kind::row_block:
+        return row_block();
+      case body_kind::proposal:
+        return proposal();
+      case body_kind::verdict:
+        return verdict();
+      case body_kind::tap:
+        return tap();
+      case body_kind::credit:
+        return credit();
+    }
+    return malformed("body", "unknown kind " + std::to_string(body().kind));
+  }
+
+ private:
+  const body_fields& body() const { return fields_.body; }
+
+  /// Lists begin after the tensor; nothing if the payload is shorter than the tensor.
+  std::optional<packed_reader> lists_after(std::uint64_t tensor_bytes) const {
+    if (tensor_bytes > payload_.bytes()) return std::nullopt;
+    return packed_reader(payload_.span().subspan(tensor_bytes));
+  }
+
+  tl::unexpected<error> short_of(const std::string& field, std::uint64_t needed) const {
+    return malformed(field, std::to_string(needed) + " bytes exceed the payload of " +
+                                std::to_string(payload_.bytes()));
+  }
+  tl::unexpected<error> too_long(const std::string& field, std::size_t left) const {
+    return malformed(field, std::to_string(left) + " bytes of payload are left over");
+  }
+
+  flow::payload_ref tensor(std::uint64_t bytes) {
+    if (bytes == 0) return nullptr;
+    payload_.truncate(bytes);
+    return flow::freeze(std::move(payload_));
+  }
+
+  /// Reads spans; on success they are consistent in themselves.
+  result<std::vector<flow::row_span>> spans(packed_reader& lists, const std::string& field) const {
+    if (!lists.holds(body().spans, flow::packed_span_bytes)) {
+      return short_of(field, std::uint64_t{body().spans} * flow::packed_span_bytes);
+    }
+    std::vector<flow::row_span> out(body().spans);
+    for (flow::row_span& span : out) {
+      span.request = request_id{lists.get<std::uint64_t>()};
+      span.first_position = lists.get<std::uint32_t>();
+      span.rows_count = lists.get<std::uint32_t>();
+      span.logits_from = lists.get<std::uint32_t>();
+      if (span.logits_from > span.rows_count) {
+        return malformed(field, "logits begin at row " + std::to_string(span.logits_from) + " of " +
+                                    std::to_string(span.rows_count));
+      }
+      if (span.rows_count > std::numeric_limits<std::uint32_t>::max() - span.first_position) {
+        return malformed(field, "positions overflow");
+      }
+    }
+    return out;
+  }
+
+  result<flow::message> step_table() {
+    packed_reader lists(payload_.span());
+    flow::step_table out;
+    out.step = fields_.step;
+    out.epoch = fields_.epoch;
+    out.want_logits = body().want_logits;
+    auto table = spans(lists, "stepTable.spans");
+    if (!table) return fail(table.error());
+    out.spans = std::move(*table);
+    const std::uint64_t rows = rows_implied(flow::row_kind::embedded, out.spans);
+    if (rows != body().tokens) {
+      return malformed("stepTable.tokens", std::to_string(body().tokens) + " tokens for " +
+                                               std::to_string(rows) + " rows");
+    }
+    if (!read_tokens(lists, body().tokens, out.tokens)) {
+      return short_of("stepTable.tokens", std::uint64_t{body().tokens} * flow::packed_token_bytes);
+    }
+    if (!read_tokens(lists, body().lookback, out.lookback)) {
+      return short_of("stepTable.lookback",
+                      std::uint64_t{body().lookback} * flow::packed_token_bytes);
+    }
+    if (!lists.holds(body().taps, flow::packed_text_prefix_bytes)) {
+      return short_of("stepTable.taps",
+                      std::uint64_t{body().taps} * flow::packed_text_prefix_bytes);
+    }
+    for (std::uint32_t i = 0; i < body().taps; ++i) {
+      auto name = text(lists, "stepTable.taps");
+      if (!name) return fail(name.error());
+      out.taps.push_back(std::move(*name));
+    }
+    if (lists.left() != 0) return too_long("stepTable", lists.left());
+    return out;
+  }
+
+  static bool read_tokens(packed_reader& lists, std::uint32_t count, std::vector<token_id>& out) {
+    if (!lists.holds(count, flow::packed_token_bytes)) return false;
+    out.resize(count);
+    for (token_id& token : out) token = lists.get<token_id>();
+    return true;
+  }
+
+  result<std::string> text(packed_reader& lists, const std::string& field) const {
+    if (!lists.holds(1, flow::packed_text_prefix_bytes)) {
+      return short_of(field, flow::packed_text_prefix_bytes);
+    }
+    const auto bytes = lists.get<std::uint16_t>();
+    if (bytes > tap_name_bytes_max) {
+      return malformed(field, "a name of " + std::to_string(bytes) + " bytes");
+    }
+    if (!lists.holds(bytes, 1)) return short_of(field, bytes);
+    return lists.get_text(bytes);
+  }
+
+  result<flow::message> row_block() {
+    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::head_input)) {
+      return malformed("rowBlock.kind", "unknown kind " + std::to_string(body().row_kind));
+    }
+    const std::uint64_t tensor_bytes = std::uint64_t{body().rows} * body().row_bytes;
+    auto lists = lists_after(tensor_bytes);
+    if (!lists) return short_of("rowBlock.rows", tensor_bytes);
+    flow::row_block out;
+    out.kind = static_cast<flow::row_kind>(body().row_kind);
+    out.step = fields_.step;
+    out.epoch = fields_.epoch;
+    out.layer = body().layer;
+    out.rows_count = body().rows;
+    out.row_bytes = body().row_bytes;
+    auto table = spans(*lists, "rowBlock.spans");
+    if (!table) return fail(table.error());
+    out.spans = std::move(*table);
+    const std::uint64_t rows = rows_implied(out.kind, out.spans);
+    if (rows != out.rows_count) {
+      return malformed("rowBlock.rows", std::to_string(out.rows_count) + ", but the spans have " +
+                                            std::to_string(rows));
+    }
+    if (lists->left() != 0) return too_long("rowBlock", lists->left());
+    out.payload = tensor(tensor_bytes);
+    return out;
+  }
+
+  result<flow::message> proposal() {
+    auto lists = lists_after(body().bytes);
+    if (!lists) return short_of("proposal.logitsBytes", body().bytes);
+    const std::uint64_t row_unit = std::uint64_t{body().tokens} * sizeof(float);
+    if (body().bytes != 0 && (row_unit == 0 || body().bytes % row_unit != 0)) {
+      return malformed("proposal.logitsBytes", std::to_string(body().bytes) + " for " +
+                                                   std::to_string(body().tokens) + " tokens");
+    }
+    if (!lists->holds(body().tokens, flow::packed_proposed_token_bytes)) {
+      return short_of("proposal.tokens",
+                      std::uint64_t{body().tokens} * flow::packed_proposed_token_bytes);
+    }
+    flow::proposal out;
+    out.step = fields_.step;
+    out.epoch = fields_.epoch;
+    out.tokens.resize(body().tokens);
+    for (flow::proposed_token& token : out.tokens) {
+      token.request = request_id{lists->get<std::uint64_t>()};
+      token.position = lists->get<std::uint32_t>();
+      token.token = lists->get<token_id>();
+      token.log_probability = lists->get<float>();
+    }
+    if (lists->left() != 0) return too_long("proposal", lists->left());
+    out.logits = tensor(body().bytes);
+    return out;
+  }
+
+  result<flow::message> verdict() {
+    packed_reader lists(payload_.span());
+    if (!lists.holds(body().commitments, flow::packed_commitment_bytes)) {
+      return short_of("verdict.commitments",
+                      std::uint64_t{body().commitments} * flow::packed_commitment_bytes);
+    }
+    flow::verdict out;
+    out.step = fields_.step;
+    out.epoch = fields_.epoch;
+    out.commitments.resize(body().commitments);
+    for (flow::commitment& commitment : out.commitments) {
+      commitment.request = request_id{lists.get<std::uint64_t>()};
+      commitment.committed = lists.get<std::uint32_t>();
+      const auto finished = lists.get<std::uint8_t>();
+      if (finished > 1) return malformed("verdict.finished", std::to_string(finished));
+      commitment.finished = finished != 0;
+    }
+    if (lists.left() != 0) return too_long("verdict", lists.left());
+    return out;
+  }
+
+  result<flow::message> tap() {
+    if (body().type > static_cast<std::uint16_t>(kernels::dtype::i64)) {
+      return malformed("tap.type", "unknown type " + std::to_string(body().type));
+    }
+    if (body().extents > tap_extents_max) {
+      return malformed("tap.extents", std::to_string(body().extents) + " dimensions");
+    }
+    auto lists = lists_after(body().bytes);
+    if (!lists) return short_of("tap.tensorBytes", body().bytes);
+    if (!lists->holds(body().extents, flow::packed_extent_bytes)) {
+      return short_of("tap.extents", body().extents * flow::packed_extent_bytes);
+    }
+    flow::tap out;
+    out.step = fields_.step;
+    out.epoch = fields_.epoch;
+    out.type = static_cast<kernels::dtype>(body().type);
+    out.shape.resize(body().extents);
+    for (std::uint32_t& extent : out.shape) extent = lists->get<std::uint32_t>();
+    if (shape_bytes(out.shape, out.type) != body().bytes) {
+      return malformed("tap.tensorBytes",
+                       std::to_string(body().bytes) + " bytes are not those of the shape");
+    }
+    auto name = text(*lists, "tap.name");
+    if (!name) return fail(name.error());
+    out.name = std::move(*name);
+    if (lists->left() != 0) return too_long("tap", lists->left());
+    out.payload = tensor(body().bytes);
+    return out;
+  }
+
+  result<flow::message> credit() const {
+    if (payload_.bytes() != 0) return too_long("credit", payload_.bytes());
+    return flow::credit{fields_.epoch, body().messages, body().bytes};
+  }
+
+  const header_fields& fields_;
+  kernels::buffer payload_;
+};
+
+}  // namespace
+
+result<flow::message> decode_body(const header_fields& fields, kernels::buffer payload) {
+  return body_decoder(fields, std::move(payload)).decode();
+}
+
+}  // namespace cedar::wire::internal

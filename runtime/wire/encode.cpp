@@ -1,0 +1,198 @@
+#include "runtime/wire/encode.hpp"
+
+#include <capnp/message.h>
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "kernels/base/check.hpp"
+#include "runtime/flow/packed_sizes.hpp"
+#include "runtime/wire/checksum.hpp"
+#include "runtime/wire/internal/limits.hpp"
+#include "runtime/wire/internal/packed.hpp"
+#include "schemas/frame.capnp.h"
+
+namespace cedar::wire {
+
+namespace {
+
+using internal::packed_writer;
+using body_builder = schemas::Header::Body::Builder;
+
+// The enumerations of the schemas are those of the messages, value by value (the last one of each).
+static_assert(static_cast<int>(schemas::RowKind::HEAD_INPUT) ==
+              static_cast<int>(flow::row_kind::head_input));
+static_assert(static_cast<int>(schemas::ElementType::I64) == static_cast<int>(kernels::dtype::i64));
+
+std::uint32_t count_of(std::size_t count) {
+  CEDAR_REQUIRE(count <= std::numeric_limits<std::uint32_t>::max(), "list too long for a frame");
+  return static_cast<std::uint32_t>(count);
+}
+
+void put_span(packed_writer& lists, const flow::row_span& span) {
+  lists.put(span.request.value);
+  lists.put(span.first_position);
+  lists.put(span.rows_count);
+  lists.put(span.logits_from);
+}
+
+void require_spans(const std::vector<flow::row_span>& spans) {
+  for (const flow::row_span& span : spans) {
+    CEDAR_REQUIRE(span.logits_from <= span.rows_count, "logits begin after the span's rows");
+    CEDAR_REQUIRE(
+        span.rows_count <= std::numeric_limits<std::uint32_t>::max() - span.first_position,
+        "positions of a span overflow");
+  }
+}
+
+/// Fills the header's body and the lists of one message; returns its tensor.
+class body_encoder {
+ public:
+  body_encoder(body_builder body, packed_writer& lists) : body_(body), lists_(lists) {}
+
+  flow::payload_ref operator()(const flow::step_table& table) {
+    require_spans(table.spans);
+    CEDAR_REQUIRE(
+        internal::rows_implied(flow::row_kind::embedded, table.spans) == table.tokens.size(),
+        "a step table has one token per row");
+    auto out = body_.initStepTable();
+    out.setSpans(count_of(table.spans.size()));
+    out.setTokens(count_of(table.tokens.size()));
+    out.setLookback(count_of(table.lookback.size()));
+    out.setTaps(count_of(table.taps.size()));
+    out.setWantLogits(table.want_logits);
+    for (const flow::row_span& span : table.spans) put_span(lists_, span);
+    for (const token_id token : table.tokens) lists_.put(token);
+    for (const token_id token : table.lookback) lists_.put(token);
+    for (const std::string& name : table.taps) put_name(name);
+    return nullptr;
+  }
+
+  flow::payload_ref operator()(const flow::row_block& block) {
+    require_spans(block.spans);
+    CEDAR_REQUIRE(internal::rows_implied(block.kind, block.spans) == block.rows_count,
+                  "a row block's rows are those of its spans");
+    CEDAR_REQUIRE(
+        std::uint64_t{block.rows_count} * block.row_bytes == flow::bytes_of(block.payload).size(),
+        "a row block's payload is rows_count * row_bytes");
+    auto out = body_.initRowBlock();
+    out.setKind(static_cast<schemas::RowKind>(block.kind));
+    out.setLayer(block.layer);
+    out.setSpans(count_of(block.spans.size()));
+    out.setRows(block.rows_count);
+    out.setRowBytes(block.row_bytes);
+    for (const flow::row_span& span : block.spans) put_span(lists_, span);
+    return block.payload;
+  }
+
+  flow::payload_ref operator()(const flow::proposal& value) {
+    const std::size_t logits_bytes = flow::bytes_of(value.logits).size();
+    CEDAR_REQUIRE(logits_bytes == 0 || (!value.tokens.empty() &&
+                                        logits_bytes % (value.tokens.size() * sizeof(float)) == 0),
+                  "logits are [tokens, vocabulary] f32");
+    auto out = body_.initProposal();
+    out.setTokens(count_of(value.tokens.size()));
+    out.setLogitsBytes(logits_bytes);
+    for (const flow::proposed_token& token : value.tokens) {
+      lists_.put(token.request.value);
+      lists_.put(token.position);
+      lists_.put(token.token);
+      lists_.put(token.log_probability);
+    }
+    return value.logits;
+  }
+
+  flow::payload_ref operator()(const flow::verdict& value) {
+    body_.initVerdict().setCommitments(count_of(value.commitments.size()));
+    for (const flow::commitment& commitment : value.commitments) {
+      lists_.put(commitment.request.value);
+      lists_.put(commitment.committed);
+      lists_.put(static_cast<std::uint8_t>(commitment.finished));
+    }
+    return nullptr;
+  }
+
+  flow::payload_ref operator()(const flow::tap& value) {
+    CEDAR_REQUIRE(value.shape.size() <= internal::tap_extents_max, "tap of too many dimensions");
+    CEDAR_REQUIRE(internal::shape_bytes(value.shape, value.type) ==
+                      std::uint64_t{flow::bytes_of(value.payload).size()},
+                  "a tap's payload is its shape's");
+    auto out = body_.initTap();
+    out.setType(static_cast<schemas::ElementType>(value.type));
+    out.setExtents(static_cast<std::uint8_t>(value.shape.size()));
+    out.setTensorBytes(flow::bytes_of(value.payload).size());
+    for (const std::uint32_t extent : value.shape) lists_.put(extent);
+    put_name(value.name);
+    return value.payload;
+  }
+
+  flow::payload_ref operator()(const flow::credit& value) {
+    auto out = body_.initCredit();
+    out.setMessages(value.messages);
+    out.setBytes(value.bytes);
+    return nullptr;
+  }
+
+ private:
+  void put_name(const std::string& name) {
+    CEDAR_REQUIRE(name.size() <= internal::tap_name_bytes_max, "tap name '" + name + "' too long");
+    lists_.put_text(name);
+  }
+
+  body_builder body_;
+  packed_writer& lists_;
+};
+
+std::uint64_t step_of(const flow::message& message) {
+  return std::visit(
+      [](const auto& body) {
+        if constexpr (requires { body.step; }) {
+          return body.step.value;
+        } else {
+          return std::uint64_t{0};
+        }
+      },
+      message);
+}
+
+/// The segment, then the checksum over segment, tensor and lists.
+std::vector<std::byte> seal(capnp::MessageBuilder& builder, const flow::frame& frame) {
+  const auto segments = builder.getSegmentsForOutput();
+  CEDAR_ASSERT(segments.size() == 1, "a header is one segment");
+  const auto segment = segments[0].asBytes();
+  const std::size_t bytes = segment.size() + internal::checksum_bytes;
+  CEDAR_ASSERT(bytes <= header_bytes_max, "a header fits its bound");
+  std::vector<std::byte> header(bytes);
+  std::memcpy(header.data(), segment.begin(), segment.size());
+  const std::uint64_t checksum =
+      checksum_of({std::span(header).first(segment.size()), flow::bytes_of(frame.tensor),
+                   std::span(frame.lists)});
+  std::memcpy(header.data() + segment.size(), &checksum, sizeof checksum);
+  return header;
+}
+
+}  // namespace
+
+flow::frame encode(const flow::envelope& envelope, const flow::message& message) {
+  // Zeroed, as Cap'n Proto requires of a first segment it did not allocate.
+  std::array<capnp::word, header_bytes_max / sizeof(capnp::word)> scratch{};
+  capnp::MallocMessageBuilder builder(kj::arrayPtr(scratch.data(), scratch.size()));
+  auto header = builder.initRoot<schemas::Header>();
+  header.setVersion(protocol_version);
+  header.setEdge(envelope.edge.value);
+  header.setEpoch(flow::epoch_of(message).value);
+  header.setSequence(envelope.sequence);
+  header.setStep(step_of(message));
+  header.setFingerprint(envelope.fingerprint);
+
+  packed_writer lists(flow::list_bytes(message));
+  flow::frame frame;
+  frame.tensor = std::visit(body_encoder(header.initBody(), lists), message);
+  frame.lists = lists.take();
+  frame.header = seal(builder, frame);
+  return frame;
+}
+
+}  // namespace cedar::wire

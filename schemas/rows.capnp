@@ -1,0 +1,42 @@
+# Tensors of a step. Their bytes are the first bytes of the payload.
+@0x9c44a1be05d27f83;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("cedar::schemas");
+
+enum RowKind {
+  embedded @0;
+  activation @1;
+  engramRows @2;
+  headInput @3;
+}
+
+struct RowBlock {
+  kind @0 :RowKind;
+  layer @1 :UInt32;
+  spans @2 :UInt32;
+  rows @3 :UInt32;
+  rowBytes @4 :UInt32;
+  # Tensor bytes = rows * rowBytes.
+}
+
+enum ElementType {
+  f32 @0;
+  bf16 @1;
+  f8E4m3 @2;
+  f8E8m0 @3;
+  i8 @4;
+  u8 @5;
+  i16 @6;
+  i32 @7;
+  i64 @8;
+}
+
+struct Tap {
+  type @0 :ElementType;
+  extents @1 :UInt8;
+  # How many; the extents themselves are in the payload.
+
+  tensorBytes @2 :UInt64;
+  # = product of the extents * bytes of an element.
+}

@@ -1,0 +1,24 @@
+# The life of a step: what is to be computed, what the head proposes, what the scheduler decides.
+# Counts are lengths of the packed lists in the payload.
+@0xb8e3c5d2917f4a06;
+
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("cedar::schemas");
+
+struct StepTable {
+  spans @0 :UInt32;
+  tokens @1 :UInt32;
+  lookback @2 :UInt32;
+  taps @3 :UInt32;
+  wantLogits @4 :Bool;
+}
+
+struct Proposal {
+  tokens @0 :UInt32;
+  logitsBytes @1 :UInt64;
+  # Tensor bytes: [tokens, vocabulary] f32, or 0.
+}
+
+struct Verdict {
+  commitments @0 :UInt32;
+}

@@ -1,0 +1,59 @@
+// Goal: the bytes counted for credit are the bytes of tensor and packed lists. Method: sums by
+// hand.
+#include "runtime/flow/messages.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace cedar;
+using namespace cedar::flow;
+
+BOOST_AUTO_TEST_SUITE(messages)
+
+BOOST_AUTO_TEST_CASE(a_step_table_counts_its_lists) {
+  step_table table;
+  table.spans = {{request_id{1}, 0, 2, 1}, {request_id{2}, 5, 1, 0}};
+  table.tokens = {1, 2, 3};
+  table.lookback = {9, 8};
+  table.taps = {"abc", ""};
+  BOOST_TEST(credit_bytes(message(table)) == 2U * 20 + 5U * 4 + (2 + 3) + 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_row_block_counts_tensor_and_spans) {
+  row_block block;
+  block.spans = {{request_id{1}, 0, 2, 1}};
+  block.rows_count = 2;
+  block.row_bytes = 100;
+  block.payload = freeze(kernels::buffer(200));
+  BOOST_TEST(credit_bytes(message(block)) == 220U);
+  block.payload = nullptr;
+  BOOST_TEST(credit_bytes(message(block)) == 20U);
+}
+
+BOOST_AUTO_TEST_CASE(the_other_kinds_count_their_lists) {
+  proposal suggestion;
+  suggestion.tokens.resize(3);
+  suggestion.logits = freeze(kernels::buffer(64));
+  BOOST_TEST(credit_bytes(message(suggestion)) == 64U + 3 * 20);
+  verdict decision;
+  decision.commitments.resize(2);
+  BOOST_TEST(credit_bytes(message(decision)) == 26U);
+  tap probe;
+  probe.name = "L3.x";
+  probe.shape = {2, 3};
+  probe.payload = freeze(kernels::buffer(24));
+  BOOST_TEST(credit_bytes(message(probe)) == 24U + 8 + 2 + 4);
+  BOOST_TEST(credit_bytes(message(credit{epoch_id{1}, 2, 3})) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(every_kind_has_epoch_and_name) {
+  verdict decision;
+  decision.epoch = epoch_id{7};
+  BOOST_TEST((epoch_of(message(decision)) == epoch_id{7}));
+  BOOST_TEST((epoch_of(message(credit{epoch_id{4}, 0, 0})) == epoch_id{4}));
+  row_block block;
+  block.kind = row_kind::engram_rows;
+  BOOST_TEST(kind_of(message(block)) == "engram_rows");
+  BOOST_TEST(kind_of(message(decision)) == "verdict");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,234 @@
+// Goal: no wrong frame becomes a message. Method: frames with a valid checksum and one lie each,
+// built from the schemas; and every single flipped bit of a good frame.
+#include <capnp/message.h>
+
+#include <boost/test/unit_test.hpp>
+#include <functional>
+#include <limits>
+
+#include "runtime/wire/checksum.hpp"
+#include "runtime/wire/decode.hpp"
+#include "runtime/wire/encode.hpp"
+#include "schemas/frame.capnp.h"
+#include "tests/unit/runtime/wire/samples.hpp"
+
+using namespace cedar;
+using namespace cedar::wire;
+using namespace cedar::wire::test;
+
+namespace {
+
+using fill = std::function<void(schemas::Header::Builder)>;
+
+/// A frame whose header is filled by the caller and whose checksum is right.
+flow::received_frame forge(const fill& what, const std::vector<std::byte>& payload) {
+  capnp::MallocMessageBuilder builder;
+  auto header = builder.initRoot<schemas::Header>();
+  header.setVersion(protocol_version);
+  what(header);
+  const auto segment = builder.getSegmentsForOutput()[0].asBytes();
+  flow::received_frame frame{{}, kernels::buffer(payload.size())};
+  frame.header.resize(segment.size() + 8);
+  std::memcpy(frame.header.data(), segment.begin(), segment.size());
+  if (!payload.empty()) std::memcpy(frame.payload.data(), payload.data(), payload.size());
+  const std::uint64_t checksum =
+      checksum_of({std::span(frame.header).first(segment.size()), frame.payload.span()});
+  std::memcpy(frame.header.data() + segment.size(), &checksum, sizeof checksum);
+  return frame;
+}
+
+void check_refused(const fill& what, const std::vector<std::byte>& payload, errc code,
+                   const std::string& field) {
+  const auto got = decode(forge(what, payload));
+  BOOST_REQUIRE_MESSAGE(!got.has_value(), "accepted: " + field);
+  BOOST_TEST((got.error().code == code));
+  BOOST_TEST(got.error().message.find(field) != std::string::npos,
+             "'" + got.error().message + "' does not name " + field);
+}
+
+void check_malformed(const fill& what, const std::vector<std::byte>& payload,
+                     const std::string& field) {
+  check_refused(what, payload, errc::malformed, field);
+}
+
+/// A packed span of `rows` rows at `position`, the rows from `logits_from` wanted.
+std::vector<std::byte> packed_span(std::uint32_t position, std::uint32_t rows,
+                                   std::uint32_t logits_from) {
+  std::vector<std::byte> out(20);
+  std::memcpy(out.data() + 8, &position, 4);
+  std::memcpy(out.data() + 12, &rows, 4);
+  std::memcpy(out.data() + 16, &logits_from, 4);
+  return out;
+}
+
+std::vector<std::byte> zeros(std::size_t bytes) {
+  return std::vector<std::byte>(bytes);
+}
+
+std::vector<std::byte> operator+(std::vector<std::byte> left, const std::vector<std::byte>& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+fill step_table(std::uint32_t spans, std::uint32_t tokens, std::uint32_t lookback,
+                std::uint32_t taps) {
+  return [=](schemas::Header::Builder header) {
+    auto body = header.initBody().initStepTable();
+    body.setSpans(spans);
+    body.setTokens(tokens);
+    body.setLookback(lookback);
+    body.setTaps(taps);
+  };
+}
+
+fill row_block(unsigned kind, std::uint32_t spans, std::uint32_t rows, std::uint32_t row_bytes) {
+  return [=](schemas::Header::Builder header) {
+    auto body = header.initBody().initRowBlock();
+    body.setKind(static_cast<schemas::RowKind>(kind));
+    body.setSpans(spans);
+    body.setRows(rows);
+    body.setRowBytes(row_bytes);
+  };
+}
+
+fill proposal(std::uint32_t tokens, std::uint64_t logits_bytes) {
+  return [=](schemas::Header::Builder header) {
+    auto body = header.initBody().initProposal();
+    body.setTokens(tokens);
+    body.setLogitsBytes(logits_bytes);
+  };
+}
+
+fill tap(unsigned type, std::uint8_t extents, std::uint64_t tensor_bytes) {
+  return [=](schemas::Header::Builder header) {
+    auto body = header.initBody().initTap();
+    body.setType(static_cast<schemas::ElementType>(type));
+    body.setExtents(extents);
+    body.setTensorBytes(tensor_bytes);
+  };
+}
+
+constexpr std::uint32_t u32_max = std::numeric_limits<std::uint32_t>::max();
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(malformed)
+
+BOOST_AUTO_TEST_CASE(the_forger_makes_good_frames_too) {
+  BOOST_TEST(decode(forge(step_table(1, 2, 0, 0), packed_span(3, 2, 1) + zeros(8))).has_value());
+  BOOST_TEST(decode(forge(row_block(1, 1, 2, 5), zeros(10) + packed_span(0, 2, 2))).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(every_flipped_bit_is_found) {
+  const flow::frame frame =
+      encode({edge_id{1}, 2, 3}, sample_row_block(flow::row_kind::activation));
+  const std::size_t header_bits = frame.header.size() * 8;
+  const std::size_t bits = header_bits + frame.payload_bytes() * 8;
+  for (std::size_t bit = 0; bit < bits; ++bit) {
+    flow::received_frame arrived = cross(frame);
+    std::byte* at = bit < header_bits ? arrived.header.data() + bit / 8
+                                      : arrived.payload.data() + (bit - header_bits) / 8;
+    *at ^= std::byte{1} << (bit % 8);
+    const auto got = decode(std::move(arrived));
+    BOOST_REQUIRE_MESSAGE(!got.has_value(), "bit " << bit);
+    BOOST_REQUIRE(got.error().message.find("checksum") != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(headers_of_wrong_length_are_refused) {
+  const flow::frame frame = encode({edge_id{1}, 2, 3}, flow::verdict{});
+  for (std::size_t bytes = 0; bytes < frame.header.size(); ++bytes) {
+    flow::received_frame arrived = cross(frame);
+    arrived.header.resize(bytes);
+    BOOST_TEST(!decode(std::move(arrived)).has_value());
+  }
+  flow::received_frame arrived = cross(frame);
+  arrived.header.resize(header_bytes_max + 8);
+  BOOST_TEST(!decode(std::move(arrived)).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(other_versions_are_refused_by_name) {
+  check_refused([](schemas::Header::Builder header) { header.setVersion(2); }, {}, errc::refused,
+                "protocol version 2, this program speaks 1");
+  check_refused([](schemas::Header::Builder header) { header.setVersion(0); }, {}, errc::refused,
+                "protocol version 0");
+}
+
+BOOST_AUTO_TEST_CASE(pointers_that_lead_nowhere_are_caught) {
+  // A root pointer that claims a struct far beyond the segment.
+  flow::received_frame frame{std::vector<std::byte>(24), {}};
+  const std::uint64_t root = (std::uint64_t{0x7fff} << 32) | (0x1000U << 2);
+  std::memcpy(frame.header.data(), &root, sizeof root);
+  const std::uint64_t checksum = checksum_of({std::span(frame.header).first(16)});
+  std::memcpy(frame.header.data() + 16, &checksum, sizeof checksum);
+  const auto got = decode(std::move(frame));
+  BOOST_REQUIRE(!got.has_value());
+  BOOST_TEST((got.error().code == errc::malformed));
+  BOOST_TEST(got.error().message.find("frame: header:") == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(step_tables) {
+  const auto span = packed_span(0, 2, 1);
+  check_malformed(step_table(1, 2, 0, 0), zeros(19), "stepTable.spans");
+  check_malformed(step_table(u32_max, 2, 0, 0), span + zeros(8), "stepTable.spans");
+  check_malformed(step_table(1, 3, 0, 0), span + zeros(12), "stepTable.tokens");
+  check_malformed(step_table(1, 2, 0, 0), span + zeros(7), "stepTable.tokens");
+  check_malformed(step_table(1, 2, 1, 0), span + zeros(8), "stepTable.lookback");
+  check_malformed(step_table(1, 2, 0, 1), span + zeros(8), "stepTable.taps");
+  check_malformed(step_table(1, 2, 0, u32_max), span + zeros(8 + 2), "stepTable.taps");
+  check_malformed(step_table(1, 2, 0, 1), span + zeros(8) + std::vector{std::byte{9}, std::byte{0}},
+                  "stepTable.taps");
+  check_malformed(step_table(1, 2, 0, 1),
+                  span + zeros(8) + std::vector{std::byte{1}, std::byte{1}} + zeros(257),
+                  "a name of 257 bytes");
+  check_malformed(step_table(1, 2, 0, 0), span + zeros(9), "stepTable: 1 bytes");
+  check_malformed(step_table(1, 2, 0, 0), packed_span(0, 2, 3) + zeros(8), "logits begin at row 3");
+  check_malformed(step_table(1, 2, 0, 0), packed_span(u32_max - 1, 2, 0) + zeros(8),
+                  "positions overflow");
+}
+
+BOOST_AUTO_TEST_CASE(row_blocks) {
+  const auto span = packed_span(0, 2, 1);
+  check_malformed(row_block(4, 1, 2, 5), zeros(10) + span, "rowBlock.kind");
+  check_malformed(row_block(1, 1, 2, 6), zeros(10), "rowBlock.rows");
+  check_malformed(row_block(1, 1, u32_max, u32_max), zeros(10) + span, "rowBlock.rows");
+  check_malformed(row_block(1, 1, 2, 5), zeros(10) + zeros(19), "rowBlock.spans");
+  check_malformed(row_block(1, 1, 1, 5), zeros(5) + span, "but the spans have 2");
+  check_malformed(row_block(3, 1, 2, 5), zeros(10) + span, "but the spans have 1");
+  check_malformed(row_block(1, 1, 2, 5), zeros(10) + span + zeros(1), "rowBlock: 1 bytes");
+  check_malformed(row_block(1, 1, 2, 4), zeros(10) + span, "rowBlock");
+}
+
+BOOST_AUTO_TEST_CASE(proposals_and_verdicts) {
+  check_malformed(proposal(1, 5), zeros(25), "proposal.logitsBytes");
+  check_malformed(proposal(0, 4), zeros(4), "proposal.logitsBytes");
+  check_malformed(proposal(1, std::numeric_limits<std::uint64_t>::max() - 3), zeros(20),
+                  "proposal.logitsBytes");
+  check_malformed(proposal(2, 8), zeros(8 + 39), "proposal.tokens");
+  check_malformed(proposal(1, 0), zeros(21), "proposal: 1 bytes");
+  const fill two = [](schemas::Header::Builder header) {
+    header.initBody().initVerdict().setCommitments(2);
+  };
+  check_malformed(two, zeros(25), "verdict.commitments");
+  check_malformed(two, zeros(27), "verdict: 1 bytes");
+  check_malformed(two, zeros(25) + std::vector{std::byte{2}}, "verdict.finished");
+}
+
+BOOST_AUTO_TEST_CASE(taps_and_credits) {
+  const std::vector<std::byte> shape{std::byte{2}, {}, {}, {}};  // [2] f32 = 8 bytes
+  BOOST_TEST(decode(forge(tap(0, 1, 8), zeros(8) + shape + zeros(2))).has_value());
+  check_malformed(tap(9, 1, 8), zeros(8) + shape + zeros(2), "tap.type");
+  check_malformed(tap(0, 9, 8), zeros(8 + 36 + 2), "tap.extents");
+  check_malformed(tap(0, 1, 9), zeros(8), "tap.tensorBytes");
+  check_malformed(tap(0, 1, 4), zeros(4) + shape + zeros(2), "tap.tensorBytes");
+  check_malformed(tap(0, 1, 8), zeros(8 + 3), "tap.extents");
+  check_malformed(tap(0, 1, 8), zeros(8) + shape + zeros(1), "tap.name");
+  check_malformed(tap(0, 1, 8), zeros(8) + shape + zeros(3), "tap: 1 bytes");
+  // 2^32-1 cubed overflows 64 bits; no tensor has that many bytes.
+  check_malformed(tap(0, 3, 0), std::vector<std::byte>(12, std::byte{255}) + zeros(2),
+                  "tap.tensorBytes");
+  check_malformed([](schemas::Header::Builder header) { header.initBody().initCredit(); }, zeros(1),
+                  "credit");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
