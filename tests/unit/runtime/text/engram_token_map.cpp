@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/store/safetensors_reader.hpp"
 #include "runtime/text/internal/byte_alphabet.hpp"
 #include "tests/unit/runtime/text/fixtures.hpp"
 
@@ -61,6 +62,23 @@ BOOST_AUTO_TEST_CASE(the_released_table_is_reproduced) {
   const result<map> made = engram_token_map(released_tokenizer(), {129280, 99092, 2});
   if (!made) BOOST_FAIL(made.error().message);
   BOOST_TEST(*made == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(the_golden_table_of_the_small_tokenizer_is_reproduced) {
+  const auto file =
+      store::safetensors_reader::open(CEDAR_TEST_DATA "/golden/ops/engram_hash.safetensors");
+  BOOST_REQUIRE(file.has_value());
+  const auto tensor = file->tensor("token_map");
+  BOOST_REQUIRE(tensor.has_value());
+  const std::span<const std::int32_t> expected = tensor->as<std::int32_t>();
+  for (const char* name : {"tiny-12", "tiny-40", "tiny-vision"}) {
+    const auto vocabulary =
+        tokenizer::load(std::string(CEDAR_TEST_DATA "/golden/") + name + "/tokenizer.json");
+    BOOST_REQUIRE(vocabulary.has_value());
+    const result<map> made = engram_token_map(*vocabulary, {512, 347, 2});
+    if (!made) BOOST_FAIL(made.error().message);
+    BOOST_TEST(*made == expected, boost::test_tools::per_element());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(case_marks_and_compatibility_forms_fall_together) {
