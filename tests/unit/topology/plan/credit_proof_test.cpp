@@ -1,0 +1,61 @@
+// Goal: cycles and windows that are too small are found and named; sound graphs get an order.
+// Method: small graphs made by hand; the order is checked edge by edge.
+#include "topology/plan/internal/credit_proof.hpp"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+
+using namespace cedar::topology::internal;
+
+namespace {
+
+// Unit 0 is the scheduler.
+proof_edge edge(std::uint32_t from, std::uint32_t to) {
+  return {from, to, std::to_string(from) + ">" + std::to_string(to), 10, 2, 20};
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(credit_proof)
+
+BOOST_AUTO_TEST_CASE(orders_units_so_that_edges_point_forward) {
+  const std::vector<proof_edge> edges = {edge(0, 4), edge(4, 2), edge(2, 3), edge(4, 3),
+                                         edge(3, 1), edge(1, 0), edge(0, 1)};
+  const auto order = prove_no_deadlock(5, 0, 2, edges);
+  BOOST_REQUIRE(order);
+  BOOST_REQUIRE(order->size() == 5U);
+  const auto at = [&](std::uint32_t unit) { return std::find(order->begin(), order->end(), unit); };
+  for (const proof_edge& each : edges) {
+    if (each.producer != 0 && each.consumer != 0) {
+      BOOST_TEST((at(each.producer) < at(each.consumer)), each.name);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(names_the_edges_of_a_cycle_and_only_those) {
+  const auto proof = prove_no_deadlock(
+      6, 0, 2,
+      {edge(0, 1), edge(1, 2), edge(2, 3), edge(3, 4), edge(4, 2), edge(4, 5), edge(5, 0)});
+  BOOST_REQUIRE(!proof);
+  BOOST_TEST(proof.error() == "edges wait for each other in a circle: '2>3', '3>4', '4>2'");
+}
+
+BOOST_AUTO_TEST_CASE(finds_a_unit_that_waits_for_itself) {
+  const auto proof = prove_no_deadlock(2, 0, 1, {edge(0, 1), edge(1, 1)});
+  BOOST_REQUIRE(!proof);
+  BOOST_TEST(proof.error() == "edges wait for each other in a circle: '1>1'");
+}
+
+BOOST_AUTO_TEST_CASE(a_loop_through_the_scheduler_is_bounded_by_its_windows) {
+  BOOST_TEST(prove_no_deadlock(2, 0, 2, {edge(0, 1), edge(1, 0)}).has_value());
+  const auto few_messages = prove_no_deadlock(2, 0, 3, {edge(0, 1), edge(1, 0)});
+  BOOST_REQUIRE(!few_messages);
+  BOOST_TEST(few_messages.error() == "windows too small for the steps in flight: '0>1', '1>0'");
+  auto tight = edge(1, 0);
+  tight.window_bytes = 19;
+  const auto few_bytes = prove_no_deadlock(2, 0, 2, {edge(0, 1), tight});
+  BOOST_REQUIRE(!few_bytes);
+  BOOST_TEST(few_bytes.error() == "windows too small for the steps in flight: '1>0'");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,235 @@
+// Goal: every mistake that the planner knows is reported at its place, with its reason and a way
+// out; all mistakes of a file at once. Method: one sound file with one mistake planted at a time,
+// then many.
+#include <boost/test/unit_test.hpp>
+
+#include "tests/unit/topology/plan/support.hpp"
+
+using namespace cedar;
+using namespace cedar::topology;
+using namespace cedar::topology::test;
+
+namespace {
+
+void expect(const std::string& text, const std::vector<std::string>& wanted,
+            const std::string& model = "cedar-tiny") {
+  const auto found = mistakes(text, model);
+  BOOST_TEST(found == wanted, boost::test_tools::per_element());
+}
+
+const std::string encoder = "{name: encoder, layers: 0-5, device: front-cpu}";
+const std::string decoder = "{name: decoder, layers: 6-11, device: back-cpu}";
+
+/// The two-node file with these layers on the two stages.
+std::string cut(const std::string& first, const std::string& second) {
+  return with(with(two_nodes, "layers: 6-11", "layers: " + second), "layers: 0-5",
+              "layers: " + first);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(planner_mistakes)
+
+BOOST_AUTO_TEST_CASE(layers_that_two_stages_hold) {
+  expect(cut("0-6", "6-11"),
+         {"16:31 layer 6 of stage 'decoder' is on stage 'encoder' too | every layer "
+          "must be on exactly one stage"});
+  expect(cut("0-11", "3-5"),
+         {"16:31 layers 3-5 of stage 'decoder' are on stage 'encoder' too | every "
+          "layer must be on exactly one stage"});
+}
+
+BOOST_AUTO_TEST_CASE(layers_that_no_stage_holds) {
+  expect(cut("0-3", "6-11"),
+         {"16:31 layers 4-5 are on no stage | every layer must be on exactly one stage"});
+  expect(cut("1-5", "6-11"),
+         {"15:31 layer 0 is on no stage | every layer must be on exactly one stage"});
+  expect(cut("0-5", "6-10"),
+         {"16:31 layer 11 is on no stage | every layer must be on exactly one stage; "
+          "the model has layers 0-11"});
+}
+
+BOOST_AUTO_TEST_CASE(layers_that_the_model_lacks) {
+  expect(cut("0-5", "6-39"),
+         {"16:31 layers 12-39 of stage 'decoder' do not exist | the model has layers 0-11"});
+  expect(cut("0-11", "12"),
+         {"16:31 layer 12 of stage 'decoder' does not exist | the model has layers 0-11"});
+  expect(cut("0-5", "20-30"),
+         {"16:31 layers 20-30 of stage 'decoder' do not exist | the model has layers 0-11",
+          "16:31 layers 6-11 are on no stage | every layer must be on exactly one stage"});
+}
+
+BOOST_AUTO_TEST_CASE(stages_out_of_order) {
+  expect(cut("6-11", "0-5"),
+         {"16:31 stage 'decoder' stands after stage 'encoder' but holds earlier layers "
+          "| list the stages in the order of their layers, as rows walk them"});
+}
+
+BOOST_AUTO_TEST_CASE(cuts_between_layers_that_share_state) {
+  expect(
+      cut("0-2", "3-11"),
+      {"15:31 the cut after layer 2, between stages 'encoder' and 'decoder', separates layer 3 "
+       "from the "
+       "owner of their global KV, layer 2; layer 3 from the source of their selection, layer 2 | "
+       "cut "
+       "after layer 1 or after layer 3; splitting layers that share state is not in this version"});
+  expect(cut("0-7", "8-11"),
+         {"15:31 the cut after layer 7, between stages 'encoder' and 'decoder', separates layers "
+          "8-11 from "
+          "the owner of their global KV, layer 6; layers 8, 10 from the source of their "
+          "candidates, layer "
+          "6 | cut after layer 5; splitting layers that share state is not in this version"});
+}
+
+BOOST_AUTO_TEST_CASE(every_cut_of_the_released_model_is_judged) {
+  // Owners 2, 8, 14, 20: free cuts are those right before an owner, and those among the window-only
+  // layers.
+  const std::string file = with(two_nodes, "requests: 4, context: 1000", "requests: 4");
+  std::vector<std::uint32_t> free;
+  for (std::uint32_t layer = 0; layer < 39; ++layer) {
+    const std::string text = with(with(file, "layers: 0-5", "layers: 0-" + std::to_string(layer)),
+                                  "layers: 6-11", "layers: " + std::to_string(layer + 1) + "-39");
+    if (make_plan(*parse_document(text, "x.yaml"), configuration("released")))
+      free.push_back(layer);
+  }
+  BOOST_TEST(free == (std::vector<std::uint32_t>{0, 1, 7, 13, 19}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(names_that_do_not_exist) {
+  std::string text = with(two_nodes, "front-cpu: {node: front}", "front-cpu: {node: font}");
+  text = with(text, "back-cpu: {node: back}", "back-cpu: {node: back, kind: cuda}");
+  text = with(text, "scheduler: {node: front}", "scheduler: {node: elsewhere}");
+  text = with(text, "embedding: {device: front-cpu}", "embedding: {device: front_cpu}");
+  text = with(text, "client: front", "client: fron");
+  expect(text, {"6:9 there is no node 'fron' | did you mean 'front'?",
+                "8:21 there is no node 'font' | did you mean 'front'?",
+                "9:32 there is no device kind 'cuda' | known are: cpu, reference",
+                "11:21 there is no node 'elsewhere' | known are: front, back",
+                "12:23 there is no device 'front_cpu' | did you mean 'front-cpu'?"});
+}
+
+BOOST_AUTO_TEST_CASE(a_node_that_runs_nothing) {
+  expect(with(two_nodes, "nodes:\n", "nodes:\n  idle: {}\n"),
+         {"4:3 node 'idle' runs no unit | place a unit on one of its devices, or remove it"});
+}
+
+BOOST_AUTO_TEST_CASE(a_scheduler_away_from_the_client) {
+  expect(
+      with(two_nodes, "client: front", "client: back"),
+      {"11:21 the scheduler is on node 'front', but the client is node 'back': requests enter the "
+       "scheduler in the client's process | write scheduler: {node: back}"});
+}
+
+BOOST_AUTO_TEST_CASE(stage_names_that_are_taken) {
+  expect(
+      with(two_nodes, "name: decoder", "name: encoder"),
+      {"16:14 two stages are called 'encoder' | messages and traces name stages: give each its own "
+       "name"});
+  expect(with(two_nodes, "name: decoder", "name: head"),
+         {"16:14 a stage cannot be called 'head': that is the name of another unit"});
+}
+
+BOOST_AUTO_TEST_CASE(an_engram_unit_against_the_model) {
+  expect(with(two_nodes, "  engram: {device: front-cpu}\n", ""),
+         {"11:3 'units.engram' is missing: the model has Engram modules | write engram: {device: "
+          "DEVICE}"});
+  model::model_config plain = configuration("cedar-tiny");
+  plain.engram.layers.clear();
+  const auto made = make_plan(*parse_document(two_nodes, "x.yaml"), plain);
+  BOOST_REQUIRE(!made);
+  BOOST_TEST(
+      to_string(made.error()) ==
+      "x.yaml:13:11: the model has no Engram modules for 'units.engram' to hold\n  hint: remove "
+      "it\n");
+}
+
+BOOST_AUTO_TEST_CASE(nodes_without_a_checkpoint) {
+  const std::string text = with(two_nodes, "model: {path: model}\n", "");
+  expect(
+      text,
+      {"3:3 node 'front' has no checkpoint | write model: {path: FOLDER} for all nodes, or start "
+       "with -m",
+       "4:3 node 'back' has no checkpoint | write model: {path: FOLDER} for all nodes, or start "
+       "with -m"});
+  planned(
+      with(with(text, "front: {", "front: {model_path: a, "), "back: {", "back: {model_path: b, "));
+}
+
+BOOST_AUTO_TEST_CASE(limits_beyond_the_model) {
+  expect(
+      with(two_nodes, "context: 1000", "context: 2049"),
+      {"18:52 'limits.context' is 2049, beyond the model's 2048 positions | write at most 2048"});
+  planned(with(two_nodes, "context: 1000", "context: 2048"));
+}
+
+BOOST_AUTO_TEST_CASE(addresses_that_others_can_reach) {
+  const std::string remote =
+      with(two_nodes, "front: {address: 127.0.0.1}", "front: {address: 10.0.0.1}");
+  const std::string devices = "transport: {devices: [eth0]}\n";
+  expect(remote + devices, {"4:20 node 'front' has address '10.0.0.1', which other hosts can "
+                            "reach: they could read prompts "
+                            "and inject tokens | if that is meant, write security: {allow_remote: "
+                            "true, secret_file: FILE}"});
+  expect(remote + devices + "security: {allow_remote: true}\n",
+         {"20:26 'security.allow_remote' needs 'security.secret_file': nodes of different hosts "
+          "prove by "
+          "it that they belong together | write secret_file: FILE, a copy of the same file on "
+          "every host"});
+  expect(remote + "transport: {kind: ucx}\nsecurity: {allow_remote: true, secret_file: f}\n",
+         {"19:19 'transport.devices' must name the network interfaces when nodes are on other "
+          "hosts: the "
+          "default is lo | write devices: [INTERFACE]; 'ucx_info -d' lists them"});
+  planned(remote + devices + "security: {allow_remote: true, secret_file: f}\n");
+}
+
+BOOST_AUTO_TEST_CASE(addresses_that_are_none) {
+  expect(with(two_nodes, "front: {address: 127.0.0.1}", "front: {address: \"127.0.0.1:99\"}"),
+         {"4:20 node 'front' has address '127.0.0.1:99', which is no address | write an IP address "
+          "or a "
+          "host name, without a port"});
+  expect(with(two_nodes, "front: {address: 127.0.0.1}", "front: {address: 0.0.0.0}"),
+         {"4:20 node 'front' has address '0.0.0.0', where no other node can reach it | write the "
+          "address "
+          "that the other nodes use"});
+}
+
+BOOST_AUTO_TEST_CASE(transports_that_cannot_carry) {
+  expect(two_nodes + "transport: {kind: udp}\n",
+         {"19:19 there is no transport kind 'udp' | did you mean 'ucx'?"});
+  expect(two_nodes + "transport: {tls: [tpc, self]}\n",
+         {"19:19 there is no UCX transport 'tpc' | did you mean 'tcp'?"});
+  expect(two_nodes + "transport: {tls: [self]}\n",
+         {"19:19 'self' connects a process with itself only | write tls: [tcp, self]"});
+  expect(
+      two_nodes + "transport: {kind: loopback, devices: [lo]}\n",
+      {"19:39 transport 'loopback' is memory and takes no list | remove it, or write kind: ucx"});
+  planned(two_nodes + "transport: {kind: loopback}\n");
+}
+
+BOOST_AUTO_TEST_CASE(heartbeats_that_would_lose_a_healthy_node) {
+  expect(
+      two_nodes + "deadlines_ms: {heartbeat_interval: 501}\n",
+      {"19:36 'heartbeat_lost' (1000 ms) is less than two 'heartbeat_interval' (501 ms): one late "
+       "heartbeat would look like a lost node"});
+  expect(
+      two_nodes + "deadlines_ms: {heartbeat_lost: 399}\n",
+      {"19:32 'heartbeat_lost' (399 ms) is less than two 'heartbeat_interval' (200 ms): one late "
+       "heartbeat would look like a lost node"});
+  planned(two_nodes + "deadlines_ms: {heartbeat_interval: 500}\n");
+}
+
+BOOST_AUTO_TEST_CASE(all_at_once_in_order_of_place) {
+  std::string text = cut("0-6", "8-11");
+  text = with(text, "back: {address: 127.0.0.1}", "back: {address: 8.8.8.8}");
+  text = with(text, "head: {device: back-cpu}", "head: {device: gpu}");
+  text = with(text, "context: 1000", "context: 9999");
+  text += "transport: {kind: tcp, devices: [eth0]}\ndeadlines_ms: {heartbeat_lost: 1}\n";
+  const auto found = mistakes(text);
+  std::vector<std::string> places;
+  for (const std::string& each : found) places.push_back(each.substr(0, each.find(' ')));
+  const std::vector<std::string> wanted = {"5:19", "16:31", "17:18", "18:52", "19:19", "20:32"};
+  BOOST_TEST(places == wanted, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

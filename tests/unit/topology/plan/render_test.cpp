@@ -1,0 +1,52 @@
+// Goal: the text of a plan says where everything is and what every edge costs.
+// Method: a fixed topology; lines that a person looks for must be there, numbers worked out by
+// hand.
+#include "topology/plan/render.hpp"
+
+#include <boost/test/unit_test.hpp>
+#include <regex>
+
+#include "tests/unit/topology/plan/support.hpp"
+
+using namespace cedar::topology;
+using namespace cedar::topology::test;
+
+BOOST_AUTO_TEST_SUITE(render)
+
+BOOST_AUTO_TEST_CASE(shows_placement_edges_and_bounds) {
+  const std::string text = render_plan(planned(two_nodes));
+  BOOST_TEST_MESSAGE(text);
+  for (const char* line : {
+           "plan of dir/test.yaml: 2 nodes, 2 devices, 6 units, 16 edges",
+           "front +127.0.0.1 +this process +scheduler, embedding, engram, encoder +dir/model",
+           "back +127.0.0.1 +its own process +decoder, head +dir/model",
+           "engram +front +front-cpu \\(cpu\\) +tables of layers 1, 4",
+           "encoder +front +front-cpu \\(cpu\\) +layers 0-5",
+           "100 rows of 4 requests",
+           // bytes of a full step, credit in bytes and messages, formula
+           "encoder -> decoder activation +between nodes +104,180 +312,540 +3 +1,041 a row \\+ 20 "
+           "a request",
+           "engram -> encoder engram_rows of layer 1 +in memory +19,880",
+           "head -> scheduler proposal +between nodes +2,000 +2,463,600 +3 +20 a wanted row",
+           "3 more edges carry taps",
+           "100 rows a step, 4 requests, 1000 positions a request, 3 steps in flight",
+           "ucx, transports tcp, self on lo",
+           "start 20000 ms, step 30000 ms, lost after 1000 ms of silence \\(a heartbeat every 200 "
+           "ms\\)",
+           "a fresh secret for every run, loopback only",
+           "no deadlock",
+       }) {
+    BOOST_TEST(std::regex_search(text, std::regex(line)), line);
+  }
+  // step tables to decoder and head: 528 each; activation; proposal; verdict to decoder: 52.
+  BOOST_TEST(
+      std::regex_search(text, std::regex("107,288 bytes of a full step cross between nodes")));
+}
+
+BOOST_AUTO_TEST_CASE(has_neither_trailing_blanks_nor_a_missing_end) {
+  const std::string text = render_plan(planned(two_nodes));
+  BOOST_TEST(text.find(" \n") == std::string::npos);
+  BOOST_TEST(text.back() == '\n');
+}
+
+BOOST_AUTO_TEST_SUITE_END()

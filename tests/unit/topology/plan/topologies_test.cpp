@@ -1,0 +1,61 @@
+// Goal: the topologies that cedar ships are sound, and do what they are there to show.
+// Method: each file in configs/topologies is planned for the checkpoint that it names.
+#include <boost/test/unit_test.hpp>
+#include <filesystem>
+
+#include "tests/unit/topology/plan/support.hpp"
+
+using namespace cedar;
+using namespace cedar::topology;
+
+namespace {
+
+plan shipped(const std::filesystem::path& file) {
+  const auto document = read_document(file);
+  BOOST_REQUIRE_MESSAGE(document, (document ? "" : to_string(document.error())));
+  const auto config = model::parse_config(document->resolve(document->model_path.value));
+  BOOST_REQUIRE_MESSAGE(config, (config ? "" : config.error().message));
+  const auto made = make_plan(*document, *config);
+  BOOST_REQUIRE_MESSAGE(made, (made ? "" : to_string(made.error())));
+  return *made;
+}
+
+const std::filesystem::path folder = CEDAR_SOURCE_DIR "/configs/topologies";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(shipped_topologies)
+
+BOOST_AUTO_TEST_CASE(are_all_sound) {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() != ".yaml") continue;
+    ++count;
+    const plan p = shipped(entry.path());
+    BOOST_TEST(std::filesystem::exists(p.client().model_path / "config.json"));
+  }
+  BOOST_TEST(count >= 3U);
+}
+
+BOOST_AUTO_TEST_CASE(one_process_crosses_nothing) {
+  const plan p = shipped(folder / "one-process.yaml");
+  BOOST_TEST(p.nodes().size() == 1U);
+  for (const edge_plan& edge : p.edges()) BOOST_TEST(!edge.crosses(), edge.name);
+}
+
+BOOST_AUTO_TEST_CASE(two_processes_cut_between_encoder_and_decoder) {
+  for (const char* name : {"two-process.yaml", "two-process-shm.yaml"}) {
+    const plan p = shipped(folder / name);
+    BOOST_TEST(p.nodes().size() == 2U);
+    BOOST_TEST(p.client().name == "front");
+    const auto& decoder = std::get<stage_role>(p[test::unit_called(p, "decoder")].role);
+    BOOST_TEST(decoder.layers.first == test::configuration("cedar-tiny").kv_sources.back());
+    for (const node_plan& node : p.nodes()) BOOST_TEST(node.address == "127.0.0.1");
+    BOOST_TEST(p.transport().devices == std::vector<std::string>{"lo"},
+               boost::test_tools::per_element());
+  }
+  BOOST_TEST(shipped(folder / "two-process.yaml").transport().tls.front() == "tcp");
+  BOOST_TEST(shipped(folder / "two-process-shm.yaml").transport().tls.front() == "posix");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,27 @@
+// Checks of how the stages divide the layers: each layer on exactly one stage, in order, and no cut
+// through a group of layers that share state.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/model/config.hpp"
+#include "topology/document/document.hpp"
+
+namespace cedar::topology::internal {
+
+/// Reports overlaps, gaps, layers that the model lacks and stages out of order. True if there were
+/// none.
+bool check_layers(const document& topology, const model::model_config& config,
+                  std::vector<diagnostic>& out);
+
+/// Reports cuts that separate a reader from its owner, a layer from its index source, or a user of
+/// the candidate pool from its source; with the nearest legal cuts. Requires check_layers() ==
+/// true.
+void check_cuts(const document& topology, const model::model_config& config,
+                std::vector<diagnostic>& out);
+
+/// "layer 3", "layers 3, 5-7": ascending layers in words.
+std::string layers_text(const std::vector<std::uint32_t>& layers);
+
+}  // namespace cedar::topology::internal

@@ -1,0 +1,253 @@
+#include "topology/plan/internal/name_checks.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "topology/document/nearest.hpp"
+#include "topology/plan/internal/address.hpp"
+
+namespace cedar::topology::internal {
+
+namespace {
+
+const std::vector<std::string> device_kinds = {"cpu", "reference"};
+const std::vector<std::string> transport_kinds = {"ucx", "loopback"};
+// Transports of UCX that carry active messages on a host or between hosts (`ucx_info -d`). "cma" is
+// not among them: UCX cannot use it on endpoints that report the death of a peer.
+const std::vector<std::string> ucx_transports = {"self", "tcp", "posix", "sysv", "rc", "ud", "dc"};
+const std::set<std::string> reserved_names = {"scheduler", "embedding", "engram", "head"};
+
+template <class Entry>
+std::vector<std::string> names_of(const std::vector<Entry>& entries) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) names.push_back(entry.name.value);
+  return names;
+}
+
+template <class Entry>
+std::optional<std::uint32_t> index_of(const std::vector<Entry>& entries, std::string_view name) {
+  for (std::uint32_t index = 0; index < entries.size(); ++index) {
+    if (entries[index].name.value == name) return index;
+  }
+  return std::nullopt;
+}
+
+/// The mistake of naming something that does not exist.
+diagnostic unknown(const document& topology, const located<std::string>& name,
+                   const std::string& what, const std::vector<std::string>& known) {
+  return topology.mistake(name.where, "there is no " + what + " " + in_quotes(name.value),
+                          spelling_hint(name.value, known));
+}
+
+/// Every device that a unit names, in file order.
+std::vector<const located<std::string>*> devices_of_units(const units_entry& units) {
+  std::vector<const located<std::string>*> used{&units.embedding.device};
+  if (units.engram) used.push_back(&units.engram->device);
+  for (const stage_entry& stage : units.stages) used.push_back(&stage.device);
+  used.push_back(&units.head.device);
+  return used;
+}
+
+void check_stage_names(const document& topology, std::vector<diagnostic>& out) {
+  std::set<std::string> seen;
+  for (const stage_entry& stage : topology.units.stages) {
+    if (reserved_names.count(stage.name.value) != 0) {
+      out.push_back(topology.mistake(
+          stage.name.where,
+          "a stage cannot be called '" + stage.name.value + "': that is the name of another unit"));
+    } else if (!seen.insert(stage.name.value).second) {
+      out.push_back(topology.mistake(stage.name.where,
+                                     "two stages are called '" + stage.name.value + "'",
+                                     "messages and traces name stages: give each its own name"));
+    }
+  }
+}
+
+void check_every_node_is_used(const document& topology, std::vector<diagnostic>& out) {
+  std::set<std::string> used{topology.units.scheduler_node.value};
+  for (const auto* device : devices_of_units(topology.units)) {
+    const auto index = index_of_device(topology, device->value);
+    // An unknown device is reported elsewhere; it might have been meant for any node.
+    if (!index) return;
+    used.insert(topology.devices[*index].node.value);
+  }
+  for (const node_entry& node : topology.nodes) {
+    if (used.count(node.name.value) != 0) continue;
+    out.push_back(topology.mistake(node.name.where, "node '" + node.name.value + "' runs no unit",
+                                   "place a unit on one of its devices, or remove it"));
+  }
+}
+
+}  // namespace
+
+std::optional<device_kind> device_kind_of(std::string_view word) noexcept {
+  if (word == "cpu") return device_kind::cpu;
+  if (word == "reference") return device_kind::reference;
+  return std::nullopt;
+}
+
+std::optional<transport_kind> transport_kind_of(std::string_view word) noexcept {
+  if (word == "ucx") return transport_kind::ucx;
+  if (word == "loopback") return transport_kind::loopback;
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> index_of_node(const document& topology, std::string_view name) {
+  return index_of(topology.nodes, name);
+}
+
+std::optional<std::uint32_t> index_of_device(const document& topology, std::string_view name) {
+  return index_of(topology.devices, name);
+}
+
+void check_names(const document& topology, std::vector<diagnostic>& out) {
+  const auto node_names = names_of(topology.nodes);
+  const auto device_names = names_of(topology.devices);
+  for (const device_entry& device : topology.devices) {
+    if (!index_of_node(topology, device.node.value)) {
+      out.push_back(unknown(topology, device.node, "node", node_names));
+    }
+    if (!device_kind_of(device.kind.value)) {
+      out.push_back(unknown(topology, device.kind, "device kind", device_kinds));
+    }
+  }
+  const located<std::string>& scheduler = topology.units.scheduler_node;
+  const bool scheduler_exists = index_of_node(topology, scheduler.value).has_value();
+  if (!scheduler_exists) out.push_back(unknown(topology, scheduler, "node", node_names));
+  for (const auto* device : devices_of_units(topology.units)) {
+    if (!index_of_device(topology, device->value)) {
+      out.push_back(unknown(topology, *device, "device", device_names));
+    }
+  }
+  if (topology.client.given && !index_of_node(topology, topology.client.value)) {
+    out.push_back(unknown(topology, topology.client, "node", node_names));
+  } else if (scheduler_exists && topology.client.value != scheduler.value) {
+    out.push_back(topology.mistake(scheduler.where,
+                                   "the scheduler is on node '" + scheduler.value +
+                                       "', but the client is node '" + topology.client.value +
+                                       "': requests enter the scheduler in the client's process",
+                                   "write scheduler: {node: " + topology.client.value + "}"));
+  }
+  check_stage_names(topology, out);
+  check_every_node_is_used(topology, out);
+}
+
+void check_model(const document& topology, const model::model_config& config,
+                 std::vector<diagnostic>& out) {
+  if (!config.engram.layers.empty() && !topology.units.engram) {
+    out.push_back(topology.mistake(topology.units.where,
+                                   "'units.engram' is missing: the model has Engram modules",
+                                   "write engram: {device: DEVICE}"));
+  }
+  if (config.engram.layers.empty() && topology.units.engram) {
+    out.push_back(topology.mistake(topology.units.engram->where,
+                                   "the model has no Engram modules for 'units.engram' to hold",
+                                   "remove it"));
+  }
+  if (topology.model_path.given) return;
+  for (const node_entry& node : topology.nodes) {
+    if (node.model_path.given) continue;
+    out.push_back(topology.mistake(node.name.where,
+                                   "node '" + node.name.value + "' has no checkpoint",
+                                   "write model: {path: FOLDER} for all nodes, or start with -m"));
+  }
+}
+
+void check_addresses(const document& topology, std::vector<diagnostic>& out) {
+  const bool remote_allowed = topology.security.allow_remote.value;
+  for (const node_entry& node : topology.nodes) {
+    const std::string named =
+        "node '" + node.name.value + "' has address " + in_quotes(node.address.value);
+    switch (classify_address(node.address.value)) {
+      case address_kind::loopback:
+        break;
+      case address_kind::malformed:
+        out.push_back(topology.mistake(node.address.where, named + ", which is no address",
+                                       "write an IP address or a host name, without a port"));
+        break;
+      case address_kind::any:
+        out.push_back(topology.mistake(node.address.where,
+                                       named + ", where no other node can reach it",
+                                       "write the address that the other nodes use"));
+        break;
+      case address_kind::remote:
+        if (remote_allowed) break;
+        out.push_back(topology.mistake(
+            node.address.where,
+            named + ", which other hosts can reach: they could read prompts and inject tokens",
+            "if that is meant, write security: {allow_remote: true, secret_file: FILE}"));
+        break;
+    }
+  }
+  if (remote_allowed && !topology.security.secret_file.given) {
+    out.push_back(
+        topology.mistake(topology.security.allow_remote.where,
+                         "'security.allow_remote' needs 'security.secret_file': nodes of "
+                         "different hosts prove by it that they belong together",
+                         "write secret_file: FILE, a copy of the same file on every host"));
+  }
+}
+
+void check_limits(const document& topology, const model::model_config& config,
+                  std::vector<diagnostic>& out) {
+  const auto& context = topology.limits.context;
+  if (context.given && context.value > config.max_positions) {
+    out.push_back(topology.mistake(context.where,
+                                   "'limits.context' is " + std::to_string(context.value) +
+                                       ", beyond the model's " +
+                                       std::to_string(config.max_positions) + " positions",
+                                   "write at most " + std::to_string(config.max_positions)));
+  }
+}
+
+void check_transport(const document& topology, std::vector<diagnostic>& out) {
+  const transport_entry& transport = topology.transport;
+  const auto kind = transport_kind_of(transport.kind.value);
+  if (!kind) out.push_back(unknown(topology, transport.kind, "transport kind", transport_kinds));
+  for (const auto& each : transport.tls) {
+    if (std::find(ucx_transports.begin(), ucx_transports.end(), each.value) ==
+        ucx_transports.end()) {
+      out.push_back(unknown(topology, each, "UCX transport", ucx_transports));
+    }
+  }
+  if (kind == transport_kind::loopback) {
+    for (const auto* given : {&transport.tls, &transport.devices}) {
+      if (given->empty()) continue;
+      out.push_back(topology.mistake(given->front().where,
+                                     "transport 'loopback' is memory and takes no list",
+                                     "remove it, or write kind: ucx"));
+    }
+    return;
+  }
+  if (topology.nodes.size() > 1 && transport.tls.size() == 1 && transport.tls[0].value == "self") {
+    out.push_back(topology.mistake(transport.tls[0].where,
+                                   "'self' connects a process with itself only",
+                                   "write tls: [tcp, self]"));
+  }
+  const bool remote =
+      std::any_of(topology.nodes.begin(), topology.nodes.end(), [](const node_entry& node) {
+        return classify_address(node.address.value) == address_kind::remote;
+      });
+  if (kind && remote && transport.devices.empty()) {
+    out.push_back(
+        topology.mistake(transport.kind.where,
+                         "'transport.devices' must name the network interfaces when nodes "
+                         "are on other hosts: the default is lo",
+                         "write devices: [INTERFACE]; 'ucx_info -d' lists them"));
+  }
+}
+
+void check_deadlines(const document& topology, std::vector<diagnostic>& out) {
+  const deadlines_entry& deadlines = topology.deadlines;
+  if (deadlines.heartbeat_lost.value / 2 < deadlines.heartbeat_interval.value) {
+    const auto& blamed =
+        deadlines.heartbeat_lost.given ? deadlines.heartbeat_lost : deadlines.heartbeat_interval;
+    out.push_back(topology.mistake(
+        blamed.where, "'heartbeat_lost' (" + std::to_string(deadlines.heartbeat_lost.value) +
+                          " ms) is less than two 'heartbeat_interval' (" +
+                          std::to_string(deadlines.heartbeat_interval.value) +
+                          " ms): one late heartbeat would look like a lost node"));
+  }
+}
+
+}  // namespace cedar::topology::internal

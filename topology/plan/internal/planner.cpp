@@ -1,0 +1,197 @@
+#include "topology/plan/internal/planner.hpp"
+
+#include <algorithm>
+
+#include "kernels/base/check.hpp"
+#include "topology/plan/internal/credit_proof.hpp"
+#include "topology/plan/internal/name_checks.hpp"
+
+namespace cedar::topology::internal {
+
+namespace {
+
+// Taps are diagnostics: enough messages to keep the edge busy, memory for two of the largest.
+constexpr std::uint32_t tap_window_messages = 16;
+constexpr std::uint64_t tap_window_largest = 2;
+
+std::vector<std::uint32_t> within(const std::vector<std::uint32_t>& layers, layer_range range) {
+  std::vector<std::uint32_t> out;
+  std::copy_if(layers.begin(), layers.end(), std::back_inserter(out),
+               [&](std::uint32_t layer) { return layer >= range.first && layer <= range.last; });
+  return out;
+}
+
+std::vector<std::string> words_or(const std::vector<located<std::string>>& words,
+                                  std::vector<std::string> otherwise) {
+  if (words.empty()) return otherwise;
+  std::vector<std::string> out;
+  for (const auto& word : words) out.push_back(word.value);
+  return out;
+}
+
+std::chrono::milliseconds ms(const located<std::uint32_t>& value) {
+  return std::chrono::milliseconds(value.value);
+}
+
+}  // namespace
+
+tl::expected<plan, std::string> planner::make() {
+  plan_.file_ = document_.file;
+  place_bounds();
+  place_nodes_and_devices();
+  place_units();
+  connect_units();
+  std::vector<proof_edge> edges;
+  for (const edge_plan& edge : plan_.edges_) {
+    if (edge.kind == edge_kind::tap) continue;  // several a step; the scheduler always takes them
+    edges.push_back({edge.producer.value, edge.consumer.value, edge.name, edge.message_bytes_max,
+                     edge.window_messages, edge.window_bytes});
+  }
+  const auto proof = prove_no_deadlock(static_cast<std::uint32_t>(plan_.units_.size()),
+                                       scheduler_.value, plan_.limits_.steps_in_flight, edges);
+  if (!proof) return tl::unexpected(proof.error());
+  return plan_;
+}
+
+void planner::place_bounds() {
+  const limits_entry& limits = document_.limits;
+  plan_.limits_ = {limits.rows_per_step.value, limits.requests.value,
+                   std::min(limits.context.value, config_.max_positions),
+                   limits.steps_in_flight.value};
+  const auto kind = transport_kind_of(document_.transport.kind.value);
+  CEDAR_ASSERT(kind.has_value(), "the transport kind was checked");
+  plan_.transport_.kind = *kind;
+  if (*kind == transport_kind::ucx) {
+    plan_.transport_.tls = words_or(document_.transport.tls, {"tcp", "self"});
+    plan_.transport_.devices = words_or(document_.transport.devices, {"lo"});
+  }
+  const deadlines_entry& deadlines = document_.deadlines;
+  plan_.deadlines_ = {ms(deadlines.start), ms(deadlines.step), ms(deadlines.heartbeat_interval),
+                      ms(deadlines.heartbeat_lost), ms(deadlines.drain)};
+  const security_entry& security = document_.security;
+  plan_.security_.allow_remote = security.allow_remote.value;
+  if (security.secret_file.given) {
+    plan_.security_.secret_file = document_.resolve(security.secret_file.value);
+  }
+}
+
+void planner::place_nodes_and_devices() {
+  for (const node_entry& entry : document_.nodes) {
+    const auto& path = entry.model_path.given ? entry.model_path : document_.model_path;
+    plan_.nodes_.push_back({node_id{static_cast<std::uint32_t>(plan_.nodes_.size())},
+                            entry.name.value,
+                            entry.address.value,
+                            document_.resolve(path.value),
+                            {}});
+  }
+  const auto client = index_of_node(document_, document_.client.value);
+  CEDAR_ASSERT(client.has_value(), "the client was checked");
+  plan_.client_ = node_id{*client};
+  for (const device_entry& entry : document_.devices) {
+    const auto node = index_of_node(document_, entry.node.value);
+    const auto kind = device_kind_of(entry.kind.value);
+    CEDAR_ASSERT(node && kind, "devices were checked");
+    plan_.devices_.push_back({device_id{static_cast<std::uint32_t>(plan_.devices_.size())},
+                              entry.name.value, node_id{*node}, *kind});
+  }
+}
+
+unit_id planner::add_unit(std::string name, node_id node, std::optional<device_id> device,
+                          unit_role role) {
+  const unit_id id{static_cast<std::uint32_t>(plan_.units_.size())};
+  plan_.units_.push_back({id, std::move(name), node, device, std::move(role)});
+  plan_.nodes_[node.value].units.push_back(id);
+  return id;
+}
+
+unit_id planner::add_unit(std::string name, const std::string& device, unit_role role) {
+  const auto index = index_of_device(document_, device);
+  CEDAR_ASSERT(index.has_value(), "devices of units were checked");
+  const device_plan& planned = plan_.devices_[*index];
+  return add_unit(std::move(name), planned.node, planned.id, std::move(role));
+}
+
+void planner::place_units() {
+  const units_entry& units = document_.units;
+  scheduler_ = add_unit("scheduler", plan_.client_, std::nullopt, scheduler_role{});
+  embedding_ = add_unit("embedding", units.embedding.device.value, embedding_role{});
+  if (units.engram) {
+    engram_ = add_unit("engram", units.engram->device.value, engram_role{config_.engram.layers});
+  }
+  for (const stage_entry& stage : units.stages) {
+    const layer_range layers = stage.layers.value;
+    stages_.push_back(add_unit(stage.name.value, stage.device.value,
+                               stage_role{layers, within(config_.engram.layers, layers),
+                                          layers.first == 0, layers.last + 1 == config_.layers}));
+  }
+  head_ = add_unit("head", units.head.device.value, head_role{});
+}
+
+edge_plan planner::new_edge(edge_kind kind, unit_id producer, unit_id consumer) const {
+  edge_plan edge;
+  edge.id = edge_id{static_cast<std::uint32_t>(plan_.edges_.size())};
+  edge.kind = kind;
+  edge.producer = producer;
+  edge.consumer = consumer;
+  edge.from = plan_[producer].node;
+  edge.to = plan_[consumer].node;
+  edge.name =
+      plan_[producer].name + " -> " + plan_[consumer].name + " " + std::string(to_string(kind));
+  return edge;
+}
+
+void planner::connect(edge_kind kind, unit_id producer, unit_id consumer, const message_size& size,
+                      std::uint64_t extra_bytes, std::uint32_t layer) {
+  const std::uint32_t steps = plan_.limits_.steps_in_flight;
+  step_shape largest = plan_.limits_.largest_step();
+  // A verdict may settle requests that have no row in its step: those that were cancelled.
+  if (kind == edge_kind::verdict) largest.requests = plan_.limits_.requests;
+  edge_plan edge = new_edge(kind, producer, consumer);
+  edge.layer = layer;
+  if (kind == edge_kind::engram_rows) edge.name += " of layer " + std::to_string(layer);
+  edge.size = size;
+  edge.message_bytes_max = size.bytes(largest) + extra_bytes;
+  edge.window_messages = steps;
+  edge.window_bytes = steps * edge.message_bytes_max;
+  edge.queue_messages_max = steps;
+  plan_.edges_.push_back(std::move(edge));
+}
+
+void planner::connect_taps(unit_id producer) {
+  const limits_plan& limits = plan_.limits_;
+  edge_plan edge = new_edge(edge_kind::tap, producer, scheduler_);
+  edge.message_bytes_max = tap_bytes_max(config_, limits.rows_per_step, limits.context);
+  edge.window_messages = tap_window_messages;
+  edge.window_bytes = tap_window_largest * edge.message_bytes_max;
+  edge.queue_messages_max = limits.steps_in_flight * taps_per_step_max;
+  plan_.edges_.push_back(std::move(edge));
+}
+
+void planner::connect_units() {
+  const message_size table = step_table_size(config_);
+  for (const unit_plan& unit : plan_.units_) {
+    if (unit.id == scheduler_) continue;
+    connect(edge_kind::step_table, scheduler_, unit.id, table, tap_names_bytes_max());
+  }
+  connect(edge_kind::embedded, embedding_, stages_.front(), embedded_size(config_));
+  for (const unit_id stage : stages_) {
+    for (const std::uint32_t layer : std::get<stage_role>(plan_[stage].role).engram_layers) {
+      connect(edge_kind::engram_rows, *engram_, stage, engram_rows_size(config_), 0, layer);
+    }
+  }
+  for (std::size_t i = 1; i < stages_.size(); ++i) {
+    connect(edge_kind::activation, stages_[i - 1], stages_[i], activation_size(config_));
+  }
+  connect(edge_kind::head_input, stages_.back(), head_, head_input_size(config_));
+  const message_size tokens = proposal_size(config_, false);
+  const step_shape largest = plan_.limits_.largest_step();
+  const std::uint64_t logits = proposal_size(config_, true).bytes(largest) - tokens.bytes(largest);
+  connect(edge_kind::proposal, head_, scheduler_, tokens, logits);
+  for (const unit_id stage : stages_) {
+    connect(edge_kind::verdict, scheduler_, stage, verdict_size());
+  }
+  for (const unit_id stage : stages_) connect_taps(stage);
+  connect_taps(head_);
+}
+
+}  // namespace cedar::topology::internal

@@ -1,0 +1,117 @@
+#include "topology/plan/plan.hpp"
+
+#include <algorithm>
+
+#include "kernels/base/check.hpp"
+
+namespace cedar::topology {
+
+namespace {
+
+template <class Id, class Item>
+const Item& item_at(const std::vector<Item>& items, Id id, const char* what) {
+  CEDAR_REQUIRE(id.value < items.size(),
+                "the plan has no " + std::string(what) + " " + std::to_string(id.value));
+  return items[id.value];
+}
+
+}  // namespace
+
+std::string_view to_string(device_kind kind) noexcept {
+  switch (kind) {
+    case device_kind::cpu:
+      return "cpu";
+    case device_kind::reference:
+      return "reference";
+  }
+  return "?";
+}
+
+std::string_view to_string(transport_kind kind) noexcept {
+  switch (kind) {
+    case transport_kind::ucx:
+      return "ucx";
+    case transport_kind::loopback:
+      return "loopback";
+  }
+  return "?";
+}
+
+std::string_view to_string(edge_kind kind) noexcept {
+  switch (kind) {
+    case edge_kind::step_table:
+      return "step_table";
+    case edge_kind::embedded:
+      return "embedded";
+    case edge_kind::engram_rows:
+      return "engram_rows";
+    case edge_kind::activation:
+      return "activation";
+    case edge_kind::head_input:
+      return "head_input";
+    case edge_kind::proposal:
+      return "proposal";
+    case edge_kind::verdict:
+      return "verdict";
+    case edge_kind::tap:
+      return "tap";
+  }
+  return "?";
+}
+
+step_shape limits_plan::largest_step() const noexcept {
+  return {std::min(requests, rows_per_step), rows_per_step, rows_per_step};
+}
+
+const node_plan& plan::operator[](node_id id) const {
+  return item_at(nodes_, id, "node");
+}
+const device_plan& plan::operator[](device_id id) const {
+  return item_at(devices_, id, "device");
+}
+const unit_plan& plan::operator[](unit_id id) const {
+  return item_at(units_, id, "unit");
+}
+const edge_plan& plan::operator[](edge_id id) const {
+  return item_at(edges_, id, "edge");
+}
+
+const node_plan* plan::find_node(std::string_view name) const noexcept {
+  const auto found = std::find_if(nodes_.begin(), nodes_.end(),
+                                  [&](const node_plan& node) { return node.name == name; });
+  return found == nodes_.end() ? nullptr : &*found;
+}
+
+std::vector<edge_id> plan::edges_into(unit_id consumer) const {
+  std::vector<edge_id> out;
+  for (const edge_plan& edge : edges_) {
+    if (edge.consumer == consumer) out.push_back(edge.id);
+  }
+  return out;
+}
+
+std::vector<edge_id> plan::edges_out_of(unit_id producer) const {
+  std::vector<edge_id> out;
+  for (const edge_plan& edge : edges_) {
+    if (edge.producer == producer) out.push_back(edge.id);
+  }
+  return out;
+}
+
+flow::edge_contract plan::contract(edge_id edge, std::uint64_t fingerprint) const {
+  const edge_plan& planned = (*this)[edge];
+  return {planned.id, planned.name, fingerprint, planned.window_messages, planned.window_bytes};
+}
+
+traffic_bound plan::traffic(node_id from, node_id to) const {
+  traffic_bound bound;
+  for (const edge_plan& edge : edges_) {
+    if (edge.from != from || edge.to != to) continue;
+    bound.messages += edge.window_messages;
+    bound.bytes += edge.window_bytes;
+    bound.message_bytes = std::max(bound.message_bytes, edge.message_bytes_max);
+  }
+  return bound;
+}
+
+}  // namespace cedar::topology

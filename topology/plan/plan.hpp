@@ -1,0 +1,212 @@
+// A validated topology: what runs where, what every edge carries, and the bounds that follow.
+//
+// 1. Only make_plan() creates a plan: whoever holds one need not check it.
+// 2. Ids are indices into nodes(), devices(), units(), edges(); two processes that plan the same
+// file for
+//    the same model get the same ids.
+// 3. Units are ordered as a row walks them: scheduler, embedding, engram, stages by layer, head.
+// 4. Every window holds `steps_in_flight` messages of the largest size, and the graph of edges
+// without
+//    the scheduler's has no cycle; internal/credit_proof.hpp says why nothing can then wait for
+//    ever.
+// A plan names units, not tensors: the loader knows which tensors a unit needs.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tl/expected.hpp>
+#include <variant>
+#include <vector>
+
+#include "runtime/base/ids.hpp"
+#include "runtime/flow/edge.hpp"
+#include "runtime/model/config.hpp"
+#include "topology/document/diagnostic.hpp"
+#include "topology/document/document.hpp"
+#include "topology/plan/message_size.hpp"
+
+namespace cedar::topology {
+
+/// Index of a device in the plan.
+using device_id = id<struct device_tag, std::uint32_t>;
+/// Index of a unit in the plan.
+using unit_id = id<struct unit_tag, std::uint32_t>;
+
+enum class device_kind : std::uint8_t {
+  cpu,  ///< the canonical order of operations, vectorised
+  reference,  ///< scalar, double accumulation: the judge
+};
+std::string_view to_string(device_kind kind) noexcept;
+
+enum class transport_kind : std::uint8_t {
+  ucx,  ///< active messages between processes
+  loopback,  ///< memory: all nodes live in one process
+};
+std::string_view to_string(transport_kind kind) noexcept;
+
+/// A process.
+struct node_plan {
+  node_id id;
+  std::string name;
+  std::string address;  ///< host name or IP address, no port
+  std::filesystem::path model_path;  ///< folder of the checkpoint
+  std::vector<unit_id> units;  ///< what it runs, and so what it loads
+};
+
+struct device_plan {
+  device_id id;
+  std::string name;
+  node_id node;
+  device_kind kind = device_kind::cpu;
+};
+
+struct scheduler_role {};
+struct embedding_role {};
+struct engram_role {
+  std::vector<std::uint32_t> layers;  ///< holds the tables of the modules before these layers
+};
+struct stage_role {
+  layer_range layers;
+  std::vector<std::uint32_t> engram_layers;  ///< of its layers, those that Engram rows arrive for
+  bool first = false;  ///< takes embedding rows
+  bool last = false;  ///< feeds the head
+};
+struct head_role {};
+using unit_role = std::variant<scheduler_role, embedding_role, engram_role, stage_role, head_role>;
+
+/// A part of the model, or the scheduler, at its place.
+struct unit_plan {
+  unit_id id;
+  std::string name;  ///< unique: "scheduler", "embedding", "engram", "head", or the stage's name
+  node_id node;
+  std::optional<device_id> device;  ///< the scheduler has none
+  unit_role role;
+};
+
+enum class edge_kind : std::uint8_t {
+  step_table,  ///< scheduler -> every other unit
+  embedded,  ///< embedding -> first stage
+  engram_rows,  ///< engram -> stage, one edge for each module
+  activation,  ///< stage -> next stage
+  head_input,  ///< last stage -> head
+  proposal,  ///< head -> scheduler
+  verdict,  ///< scheduler -> every stage: they hold state
+  tap,  ///< stage, head -> scheduler: diagnostics
+};
+std::string_view to_string(edge_kind kind) noexcept;
+
+struct edge_plan {
+  edge_id id;
+  edge_kind kind = edge_kind::step_table;
+  unit_id producer;
+  unit_id consumer;
+  node_id from;  ///< the producer's node
+  node_id to;  ///< the consumer's node
+  std::uint32_t layer = 0;  ///< engram_rows: the layer whose module this is; else 0
+  std::string name;  ///< "encoder -> decoder activation"
+  message_size size;  ///< of an ordinary message; all zero for taps
+  std::uint64_t message_bytes_max = 0;  ///< largest legal message, diagnostics included
+  std::uint32_t window_messages = 0;  ///< credit that the consumer grants
+  std::uint64_t window_bytes = 0;  ///< the same in bytes, at least message_bytes_max
+  std::uint32_t queue_messages_max = 0;  ///< messages that may wait at the producer for credit
+
+  bool crosses() const noexcept { return from != to; }
+};
+
+struct limits_plan {
+  std::uint32_t rows_per_step = 0;
+  std::uint32_t requests = 0;
+  std::uint32_t context = 0;  ///< positions a request may have, prompt and answer
+  std::uint32_t steps_in_flight = 0;  ///< steps whose verdict is not out
+
+  /// The largest step: every row of it wanted, as many requests as there may be.
+  step_shape largest_step() const noexcept;
+};
+
+struct transport_plan {
+  transport_kind kind = transport_kind::ucx;
+  std::vector<std::string> tls;  ///< UCX transports
+  std::vector<std::string> devices;  ///< network interfaces
+};
+
+struct deadlines_plan {
+  std::chrono::milliseconds start{0};  ///< from launch to ready
+  std::chrono::milliseconds step{0};  ///< from a step's table to its proposal
+  std::chrono::milliseconds heartbeat_interval{0};  ///< between two signs of life
+  std::chrono::milliseconds heartbeat_lost{0};  ///< silence after which a node is lost
+  std::chrono::milliseconds drain{0};  ///< from a stop signal to the end
+};
+
+struct security_plan {
+  std::optional<std::filesystem::path> secret_file;  ///< none: a fresh secret for every run
+  bool allow_remote = false;
+};
+
+/// What can be on its way from one node to another at most.
+struct traffic_bound {
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;  ///< credit_bytes of them
+  std::uint64_t message_bytes = 0;  ///< of the largest one
+};
+
+namespace internal {
+class planner;
+}
+
+class plan {
+ public:
+  /// Name of the topology file, for texts.
+  const std::string& file() const noexcept { return file_; }
+  const std::vector<node_plan>& nodes() const noexcept { return nodes_; }
+  const std::vector<device_plan>& devices() const noexcept { return devices_; }
+  const std::vector<unit_plan>& units() const noexcept { return units_; }
+  const std::vector<edge_plan>& edges() const noexcept { return edges_; }
+  const limits_plan& limits() const noexcept { return limits_; }
+  const transport_plan& transport() const noexcept { return transport_; }
+  const deadlines_plan& deadlines() const noexcept { return deadlines_; }
+  const security_plan& security() const noexcept { return security_; }
+
+  /// By id; a foreign id is a defect.
+  const node_plan& operator[](node_id id) const;
+  const device_plan& operator[](device_id id) const;
+  const unit_plan& operator[](unit_id id) const;
+  const edge_plan& operator[](edge_id id) const;
+
+  /// The node that the command itself becomes. The scheduler runs there.
+  const node_plan& client() const { return (*this)[client_]; }
+  /// The node called `name`, if there is one.
+  const node_plan* find_node(std::string_view name) const noexcept;
+
+  std::vector<edge_id> edges_into(unit_id consumer) const;
+  std::vector<edge_id> edges_out_of(unit_id producer) const;
+
+  /// What both ends of an edge agree on, for the model with this fingerprint.
+  flow::edge_contract contract(edge_id edge, std::uint64_t fingerprint) const;
+  /// Over all edges from one node to another. Zero if none.
+  traffic_bound traffic(node_id from, node_id to) const;
+
+ private:
+  friend class internal::planner;
+  plan() = default;
+
+  std::string file_;
+  std::vector<node_plan> nodes_;
+  std::vector<device_plan> devices_;
+  std::vector<unit_plan> units_;
+  std::vector<edge_plan> edges_;
+  node_id client_;
+  limits_plan limits_;
+  transport_plan transport_;
+  deadlines_plan deadlines_;
+  security_plan security_;
+};
+
+/// Plans `topology` for the model. Errors: every mistake at once, ordered by place, at least one.
+tl::expected<plan, std::vector<diagnostic>> make_plan(const document& topology,
+                                                      const model::model_config& config);
+
+}  // namespace cedar::topology
