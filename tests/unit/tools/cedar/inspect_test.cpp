@@ -1,0 +1,152 @@
+// Goal: an inspection shows the published numbers and every difference. Method: the released
+// configuration, golden checkpoints, and a damaged copy.
+#include "tools/cedar/inspect.hpp"
+
+#include <CLI/CLI.hpp>
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/temporary_folder.hpp"
+
+namespace {
+
+using cedar::tools::run_inspect;
+
+const std::filesystem::path models = std::filesystem::path(CEDAR_SOURCE_DIR) / "configs/models";
+const std::filesystem::path golden = std::filesystem::path(CEDAR_TEST_DATA) / "golden";
+
+struct run {
+  std::ostringstream out, problems;
+  int exit_code;
+
+  run(const std::filesystem::path& path, bool json)
+      : exit_code(run_inspect(path, json, out, problems)) {}
+
+  bool shows(const std::string& text) const { return out.str().find(text) != std::string::npos; }
+  bool complains(const std::string& text) const {
+    return problems.str().find(text) != std::string::npos;
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(inspect)
+
+BOOST_AUTO_TEST_CASE(shows_the_published_numbers_of_the_release) {
+  for (const auto& path : {models / "released", models / "released/config.json"}) {
+    const run text(path, false);
+    BOOST_TEST(text.exit_code == 0);
+    BOOST_TEST(text.problems.str() == "");
+    for (const char* part :
+         {"96,085", "510,286,023,000", "551,880,835,184", "196,613,849,600", "14,225,362,530",
+          "485,268,480", "not placed: dspark", "not placed: vision", "weights: none here",
+          "890 bytes a token", "2,703,360 bytes a sequence", "after layers 0-1, 7, 13, 19\n"})
+      BOOST_TEST_CONTEXT(part) {
+        BOOST_TEST(text.shows(part));
+      }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(shows_owner_selection_and_readers_of_each_layer) {
+  const run text(models / "released", false);
+  const auto line = [&](const std::string& first) {
+    std::istringstream lines(text.out.str());
+    for (std::string l; std::getline(lines, l);)
+      if (l.starts_with("  " + first + " ")) {
+        std::istringstream words(l);
+        std::string joined;
+        for (std::string word; words >> word;) joined += word + " ";
+        return joined;
+      }
+    return std::string();
+  };
+  BOOST_TEST(line("1") == "1 window 0 - - - 0 - ");
+  BOOST_TEST(line("14") == "14 full 2 14 14 - 1 14-19 ");
+  BOOST_TEST(line("20") == "20 full 1 20 20 makes - 20-39 ");
+  BOOST_TEST(line("24") == "24 reindex 1 20 24 uses - - ");
+  BOOST_TEST(line("27") == "27 reuse 1 20 24 - - - ");
+}
+
+BOOST_AUTO_TEST_CASE(prints_the_same_as_json) {
+  const run json(models / "released", true);
+  BOOST_TEST(json.exit_code == 0);
+  const auto root = nlohmann::json::parse(json.out.str());
+  BOOST_TEST(root["total"]["tensors"] == 96085);
+  BOOST_TEST(root["total"]["bytes"] == 510286023000);
+  BOOST_TEST(root["total"]["parameters"] == 763205315794);
+  BOOST_TEST(root["parts"]["backbone"]["parameters"] == 551880835184);
+  BOOST_TEST(root["components"]["experts"]["tensors"] == 92160);
+  BOOST_TEST(root["schedule"][24]["index_source"] == 24);
+  BOOST_TEST(root["schedule"][0]["owner"].is_null());
+  BOOST_TEST(root["architecture"]["global_kv_bytes_per_token"] == 890);
+  BOOST_TEST(root["not_placed"] == nlohmann::json::array({"dspark", "vision"}));
+  BOOST_TEST(root["weights"].is_null());
+}
+
+BOOST_AUTO_TEST_CASE(compares_weights_with_the_configuration) {
+  const run clean(golden / "tiny-40", false);
+  BOOST_TEST(clean.exit_code == 0);
+  BOOST_TEST(clean.shows("weights: 3 files, every tensor as the configuration implies"));
+
+  const cedar::test::temporary_folder folder;
+  for (const auto& file : std::filesystem::directory_iterator(golden / "tiny-40"))
+    if (file.is_regular_file()) std::filesystem::copy(file, folder.path());
+  std::filesystem::remove(folder.path() / "model-00002-of-00003.safetensors");
+  const run partial(folder.path(), false);
+  BOOST_TEST(partial.exit_code == 0);
+  BOOST_TEST(partial.shows("2 files (1 more are not on this host)"));
+
+  // Another checkpoint's configuration.
+  for (const char* file : {"config.json", "tokenizer.json"})
+    std::filesystem::copy(golden / "tiny-12" / file, folder.path(),
+                          std::filesystem::copy_options::overwrite_existing);
+  const run wrong(folder.path(), false);
+  BOOST_TEST(wrong.exit_code == 1);
+  BOOST_TEST(wrong.complains("embed.weight is [512, 64]"));
+  BOOST_TEST(wrong.complains("extra: layers.12."));
+  const run wrong_json(folder.path(), true);
+  BOOST_TEST(wrong_json.exit_code == 1);
+  BOOST_TEST(!nlohmann::json::parse(wrong_json.out.str())["weights"]["matches"].get<bool>());
+}
+
+BOOST_AUTO_TEST_CASE(names_every_problem_of_a_configuration) {
+  const cedar::test::temporary_folder folder;
+  auto config = nlohmann::json::parse(cedar::test::read_file(models / "released/config.json"));
+  config["text_config"]["engram_num_embeddings"][0] = 384006169;
+  folder.write("config.json", config.dump());
+  const run rows(folder.path(), false);
+  BOOST_TEST(rows.exit_code == 1);
+  BOOST_TEST(rows.complains("384006169"));
+  config["text_config"].erase("hidden_size");
+  config["text_config"].erase("head_dim");
+  folder.write("config.json", config.dump());
+  const run keys(folder.path(), false);
+  BOOST_TEST(keys.exit_code == 1);
+  BOOST_TEST(keys.complains("hidden_size is missing"));
+  BOOST_TEST(keys.complains("head_dim is missing"));
+  BOOST_TEST(keys.out.str() == "");
+  const run none(folder.path() / "no-such", false);
+  BOOST_TEST(none.exit_code == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_truncated_shard_is_named) {
+  const cedar::test::temporary_folder folder;
+  for (const auto& file : std::filesystem::directory_iterator(golden / "tiny-12"))
+    if (file.is_regular_file()) std::filesystem::copy(file, folder.path());
+  std::filesystem::resize_file(folder.path() / "model.safetensors", 5000000);
+  const run damaged(folder.path(), false);
+  BOOST_TEST(damaged.exit_code == 1);
+  BOOST_TEST(damaged.complains("model.safetensors: tensor \""));
+}
+
+BOOST_AUTO_TEST_CASE(is_a_subcommand) {
+  CLI::App app;
+  int exit_code = -1;
+  cedar::tools::add_inspect(app, exit_code);
+  app.parse("inspect /no/such/folder");
+  BOOST_TEST(exit_code == 1);
+  BOOST_CHECK_THROW(app.parse("inspect"), CLI::ParseError);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

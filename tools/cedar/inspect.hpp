@@ -1,0 +1,57 @@
+// `cedar inspect PATH`: what a checkpoint or a configuration is, without running it.
+//
+// Reads config.json and, in a folder with weights, the safetensors headers; maps no tensor.
+#pragma once
+
+#include <filesystem>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/model/config.hpp"
+#include "runtime/model/manifest.hpp"
+#include "runtime/model/schedule.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace cedar::tools {
+
+/// What the weights in the folder turned out to be.
+struct weights_inspection {
+  std::size_t files = 0;
+  std::size_t files_absent = 0;  ///< named by the index, not on this host
+  model::manifest_check differences;
+  std::string fingerprint;  ///< of configuration, names, dtypes and shapes
+};
+
+struct inspection {
+  std::filesystem::path path;
+  model::model_config config;
+  std::vector<std::string> warnings;
+  std::vector<model::expected_tensor> tensors;  ///< the manifest
+  std::optional<weights_inspection> weights;  ///< absent if there are none at `path`
+};
+
+/// Reads `path`: a checkpoint's folder, a folder with config.json alone, or the file itself.
+/// Errors: those of parse_config(), make_engram_tables() and checkpoint::open().
+result<inspection> inspect(const std::filesystem::path& path);
+
+/// The report for a person.
+void print_text(const inspection& what, std::ostream& out);
+/// The same as one JSON object.
+void print_json(const inspection& what, std::ostream& out);
+
+/// inspect() and print to `out`, problems to `problems`. Returns the exit code: 0, or 1 if
+/// something is wrong with the configuration or the tensors.
+int run_inspect(const std::filesystem::path& path, bool json, std::ostream& out,
+                std::ostream& problems);
+
+/// Adds the subcommand `inspect` to `app`; it sets `exit_code`, which must outlive the parse.
+void add_inspect(CLI::App& app, int& exit_code);
+
+}  // namespace cedar::tools
