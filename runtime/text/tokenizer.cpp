@@ -5,6 +5,7 @@
 #include <fstream>
 #include <utility>
 
+#include "kernels/base/check.hpp"
 #include "runtime/text/internal/added_tokens.hpp"
 #include "runtime/text/internal/bpe.hpp"
 #include "runtime/text/internal/byte_alphabet.hpp"
@@ -156,8 +157,8 @@ result<tokenizer> tokenizer::parse(std::string_view json_text) {
   added_token_matcher controls;
   for (const added_token& added : document->added) {
     kinds[static_cast<std::size_t>(added.token)] = kind_of(added);
-    if (!controls.insert(added.content, added.token))
-      return fail(errc::malformed, "added_tokens has \"" + added.content + "\" twice");
+    const bool fresh = controls.insert(added.content, added.token);
+    CEDAR_ASSERT(fresh, added.content);
   }
   result<std::vector<std::string>> bytes = token_bytes_of(*document, kinds);
   if (!bytes) return fail(bytes.error());

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 namespace cedar::text {
@@ -132,6 +133,7 @@ result<void> place(const std::string& path, std::string text, const json& id,
 result<void> read_added(const json& root, const ids_by_string& vocabulary,
                         tokenizer_document& document) {
   const json& list = member(root, "added_tokens");
+  std::unordered_set<std::string_view> contents;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const json& entry = list[i];
     const std::string path = "added_tokens[" + std::to_string(i) + "]";
@@ -152,6 +154,8 @@ result<void> read_added(const json& root, const ids_by_string& vocabulary,
     const json& id = member(entry, "id");
     if (auto placed = place(path, token.content, id, document.strings); !placed) return placed;
     token.token = id.get<token_id>();
+    if (!contents.insert(content.get_ref<const std::string&>()).second)
+      return malformed(path + ".content \"" + token.content + "\" is a repetition");
     const auto known = vocabulary.find(token.content);
     if (known != vocabulary.end() && known->second != token.token)
       return malformed(path + ".id differs from model.vocab's");
@@ -235,11 +239,7 @@ result<void> read_model(const json& root, tokenizer_document& document) {
     ids.emplace(text, id.get<token_id>());
   }
   if (auto read = read_merges(model, ids, document); !read) return read;
-  if (auto read = read_added(root, ids, document); !read) return read;
-  const auto gap = std::find(document.strings.begin(), document.strings.end(), std::string{});
-  if (gap != document.strings.end())
-    return malformed("no token has id " + std::to_string(gap - document.strings.begin()));
-  return {};
+  return read_added(root, ids, document);
 }
 
 result<json> parse_json(std::string_view text) {

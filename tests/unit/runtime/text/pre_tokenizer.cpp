@@ -48,6 +48,7 @@ BOOST_AUTO_TEST_CASE(expressions_see_only_the_pieces_of_the_previous_one) {
 
 BOOST_AUTO_TEST_CASE(classes_are_those_of_unicode) {
   BOOST_TEST(split({"\\p{L}+"}, "é日1ß") == (pieces{"é日", "1", "ß"}));
+  BOOST_TEST(split({"\\d+"}, "a1٣b") == (pieces{"a", "1٣", "b"}));
   BOOST_TEST(split({"\\s"}, "a\u3000b\u0085c") == (pieces{"a", "\u3000", "b", "\u0085", "c"}));
   // U+180E separated words until Unicode 6.3, and still does for PCRE2's own \s.
   BOOST_TEST(split({"\\s"}, "a\u180Eb") == (pieces{"a\u180Eb"}));

@@ -133,9 +133,12 @@ BOOST_AUTO_TEST_CASE(contradictions_are_refused) {
   expect_malformed("/added_tokens", "x", "added_tokens");
   expect_malformed("/added_tokens/0", "x", "added_tokens[0]");
   expect_malformed("/added_tokens/0/content", "", "added_tokens[0]");
-  expect_malformed("/added_tokens/0/content", "<t>", "<t>");  // twice
+  expect_malformed("/added_tokens/0/content", "<t>", "is a repetition");
   expect_malformed("/added_tokens/0/content", "aa",
                    "added_tokens[0]");  // another id in the vocabulary
+  expect_refusal(
+      [](json& document) { document["added_tokens"].push_back(document["added_tokens"][0]); },
+      errc::malformed, "added_tokens[3]");
   expect_refusal([](json& document) { document["model"]["vocab"].erase("!"); }, errc::malformed,
                  "id");
   expect_refusal(
