@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <string>
 
@@ -213,6 +214,23 @@ BOOST_AUTO_TEST_CASE(multipliers_are_numpys_for_any_layer_and_vocabulary) {
                             expected.begin() + static_cast<std::ptrdiff_t>(4 * i + 4)),
                boost::test_tools::per_element());
   }
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_columns_are_the_primes_in_order) {
+  constexpr std::uint64_t end = 4000;
+  rows primes;
+  std::vector<bool> composite(end);
+  for (std::uint64_t number = 2; number < end; ++number) {
+    if (composite[number]) continue;
+    primes.push_back(number);
+    for (std::uint64_t multiple = 2 * number; multiple < end; multiple += number)
+      composite[multiple] = true;
+  }
+  const std::uint32_t count = static_cast<std::uint32_t>(primes.size());
+  const std::uint64_t sum = std::accumulate(primes.begin(), primes.end(), std::uint64_t{0});
+  const engram_hash_tables tables =
+      value_of(make_engram_tables(config_with({{3}, {sum}, 2, count, 32, 0, 2, 347})));
+  BOOST_TEST(tables.modules[0].primes == primes, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(nothing_is_seen_across_an_image_span_or_before_the_start) {
