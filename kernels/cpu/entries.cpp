@@ -1,0 +1,218 @@
+// Quantising rows: activations to FP8, cache entries to every format of ops/entry_format.hpp.
+//
+// A group that holds an infinity or a NaN gets a NaN scale, so that whoever uses it computes NaN.
+#include "kernels/cpu/internal/kernels.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/entries.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "kernels/cpu/internal/decode-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cedar::kernels::cpu::HWY_NAMESPACE {
+
+inline constexpr std::uint32_t infinity_bits = 0x7f800000U;
+inline constexpr std::uint8_t e8m0_nan = 0xff;
+inline constexpr std::uint8_t e4m3_nan = 0x7f;
+
+/// Bits of the largest magnitude of `count` (16 or 32) elements. Magnitudes compare as integers,
+/// and a NaN is larger than everything.
+HWY_INLINE std::uint32_t largest_bits(const bf16* x, std::size_t count) {
+  const i32_tag integers;
+  auto largest = hn::Zero(integers);
+  for (std::size_t i = 0; i < count; i += width)
+    largest = hn::Max(largest, hn::BitCast(integers, hn::Abs(load(x + i))));
+  return static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(integers, largest)));
+}
+
+/// The E8M0 byte of 2^ceil(log2(value)): the exponent, plus one if the mantissa is not zero.
+HWY_INLINE std::uint8_t e8m0_ceiling(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return static_cast<std::uint8_t>((bits >> 23) + ((bits & 0x7fffffU) != 0 ? 1U : 0U));
+}
+
+/// 1 / 2^(byte - 127) for bytes up to 253, exactly.
+HWY_INLINE f32_vector inverse_e8m0(std::uint8_t byte) {
+  return set(std::bit_cast<float>((254U - byte) << 23));
+}
+
+/// E4M3 codes (nearest, ties to even, saturating at 448) in 32-bit elements.
+HWY_INLINE hn::Vec<i32_tag> encode_e4m3(f32_vector value) {
+  const u32_tag integers;
+  const auto magnitude = hn::Min(set(448.0F), hn::Abs(value));
+  // From 2^-6 on: round the mantissa to three bits, then move the exponent's bias from 127 to 7.
+  const auto bits = hn::BitCast(integers, magnitude);
+  const auto odd = hn::And(hn::ShiftRight<20>(bits), hn::Set(integers, 1U));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(integers, 0x7ffffU)));
+  const auto normal = hn::Sub(hn::ShiftRight<20>(rounded), hn::Set(integers, 120U << 3));
+  // Below: multiples of 2^-9, which adding 2^14 rounds to. Code 8 is 2^-6 itself.
+  const auto offset = set(16384.0F);
+  const auto small =
+      hn::Sub(hn::BitCast(integers, hn::Add(magnitude, offset)), hn::BitCast(integers, offset));
+  const auto is_small = hn::RebindMask(integers, hn::Lt(magnitude, set(0x1p-6F)));
+  const auto code = hn::IfThenElse(is_small, small, normal);
+  const auto sign =
+      hn::And(hn::ShiftRight<24>(hn::BitCast(integers, value)), hn::Set(integers, 0x80U));
+  return hn::BitCast(i32_tag{}, hn::Or(code, sign));
+}
+
+/// E2M1 codes (nearest, ties to the even code, saturating at 6) in 32-bit elements: the number of
+/// midpoints below the magnitude; every second midpoint counts when it is met exactly.
+HWY_INLINE hn::Vec<i32_tag> encode_e2m1(f32_vector value) {
+  const i32_tag integers;
+  const auto magnitude = hn::Abs(value);
+  auto code = hn::Zero(integers);
+  const auto count = [&](auto mask) HWY_ATTR {
+    code = hn::Sub(code, hn::VecFromMask(integers, hn::RebindMask(integers, mask)));
+  };
+  count(hn::Gt(magnitude, set(0.25F)));
+  count(hn::Ge(magnitude, set(0.75F)));
+  count(hn::Gt(magnitude, set(1.25F)));
+  count(hn::Ge(magnitude, set(1.75F)));
+  count(hn::Gt(magnitude, set(2.5F)));
+  count(hn::Ge(magnitude, set(3.5F)));
+  count(hn::Gt(magnitude, set(5.0F)));
+  const auto sign =
+      hn::And(hn::BitCast(integers, hn::ShiftRight<28>(hn::BitCast(u32_tag{}, value))),
+              hn::Set(integers, 8));
+  return hn::Or(code, sign);
+}
+
+HWY_INLINE void store_codes(hn::Vec<i32_tag> codes, std::uint8_t* to) {
+  const hn::Rebind<std::uint8_t, i32_tag> narrow;
+  hn::StoreU(hn::DemoteTo(narrow, codes), narrow, to);
+}
+
+/// 32 elements to 32 codes and the returned scale byte.
+HWY_INLINE std::uint8_t quantize_fp8_group(const bf16* x, std::uint8_t* codes) {
+  const std::uint32_t bits = largest_bits(x, 32);
+  if (bits >= infinity_bits) {
+    std::memset(codes, e4m3_nan, 32);
+    return e8m0_nan;
+  }
+  const float largest = std::max(std::bit_cast<float>(bits), 1e-4F);
+  const std::uint8_t scale = e8m0_ceiling(largest * (1.0F / 448.0F));
+  const auto inverse = inverse_e8m0(scale);
+  for (std::size_t i = 0; i < 32; i += width)
+    store_codes(encode_e4m3(hn::Mul(load(x + i), inverse)), codes + i);
+  return scale;
+}
+
+/// Packs `count` codes, two a byte, the even element in the low half.
+HWY_INLINE void pack_nibbles(const std::uint8_t* codes, std::size_t count, std::uint8_t* packed) {
+  for (std::size_t i = 0; i < count / 2; ++i)
+    packed[i] = static_cast<std::uint8_t>(codes[2 * i] | codes[2 * i + 1] << 4);
+}
+
+HWY_INLINE std::uint8_t quantize_fp4_e8m0_group(const bf16* x, std::uint8_t* packed) {
+  const std::uint32_t bits = largest_bits(x, 32);
+  if (bits >= infinity_bits) {
+    std::memset(packed, 0, 16);
+    return e8m0_nan;
+  }
+  const float largest = std::max(std::bit_cast<float>(bits), 6.0F * 0x1p-126F);
+  const std::uint8_t scale = e8m0_ceiling(largest * (1.0F / 6.0F));
+  const auto inverse = inverse_e8m0(scale);
+  std::uint8_t codes[32];
+  for (std::size_t i = 0; i < 32; i += width)
+    store_codes(encode_e2m1(hn::Mul(load(x + i), inverse)), codes + i);
+  pack_nibbles(codes, 32, packed);
+  return scale;
+}
+
+/// The quotient by a scale that is no power of two: a division in binary32. It meets a midpoint
+/// only if the exact quotient does, since element and scale have 8 and 4 significant bits.
+HWY_INLINE std::uint8_t quantize_fp4_e4m3_group(const bf16* x, std::uint8_t* packed) {
+  const std::uint32_t bits = largest_bits(x, 16);
+  if (bits >= infinity_bits) {
+    std::memset(packed, 0, 8);
+    return e4m3_nan;
+  }
+  const float largest = std::max(std::bit_cast<float>(bits), 6.0F * 0x1p-9F);
+  const auto scale = static_cast<std::uint8_t>(hn::GetLane(encode_e4m3(set(largest / 6.0F))));
+  const auto divisor = set(e4m3_values[scale]);
+  std::uint8_t codes[16];
+  for (std::size_t i = 0; i < 16; i += width)
+    store_codes(encode_e2m1(hn::Div(load(x + i), divisor)), codes + i);
+  pack_nibbles(codes, 16, packed);
+  return scale;
+}
+
+void quantize_fp8_rows(const quantize_fp8_arguments& a) {
+  for (std::size_t row = 0; row < a.x.rows; ++row)
+    for (std::size_t group = 0; group < a.scales.cols; ++group)
+      a.scales.row_data(row)[group] =
+          quantize_fp8_group(a.x.row_data(row) + 32 * group, a.codes.row_data(row) + 32 * group);
+}
+
+void pack_entry(entry_format format, const bf16* x, std::size_t size, std::uint8_t* entry) {
+  std::uint8_t* scales = entry + code_bytes(format, size);
+  switch (format) {
+    case entry_format::bf16:
+      std::memcpy(entry, x, 2 * size);
+      return;
+    case entry_format::fp8_e8m0_32:
+      for (std::size_t group = 0; group < size / 32; ++group)
+        scales[group] = quantize_fp8_group(x + 32 * group, entry + 32 * group);
+      return;
+    case entry_format::fp4_e4m3_16:
+      for (std::size_t group = 0; group < size / 16; ++group)
+        scales[group] = quantize_fp4_e4m3_group(x + 16 * group, entry + 8 * group);
+      return;
+    case entry_format::fp4_e8m0_32:
+      for (std::size_t group = 0; group < size / 32; ++group)
+        scales[group] = quantize_fp4_e8m0_group(x + 32 * group, entry + 16 * group);
+      return;
+  }
+}
+
+void pack_entries_rows(const pack_entries_arguments& a) {
+  for (std::size_t row = 0; row < a.x.rows; ++row)
+    pack_entry(a.format, a.x.row_data(row), a.x.cols,
+               reinterpret_cast<std::uint8_t*>(a.entries.row_data(row)));
+}
+
+void unpack_entries_rows(const unpack_entries_arguments& a) {
+  const std::size_t size = a.x.cols;
+  for (std::size_t row = 0; row < a.x.rows; ++row) {
+    const std::byte* entry = a.entries.row_data(row);
+    bf16* x = a.x.row_data(row);
+    with_entries(a.format, {&entry, 1}, size, [&](const auto& rows) HWY_ATTR {
+      for_each_block(
+          rows, rows.row(0), 0, size, [&](std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
+            for (std::size_t i = 0; i < block_size && k + i < size; i += width)
+              store_first(values[i / 16].part[i / width % parts], x + k + i, size - k - i);
+          });
+    });
+  }
+}
+
+}  // namespace cedar::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cedar::kernels::cpu {
+
+HWY_EXPORT(quantize_fp8_rows);
+HWY_EXPORT(pack_entries_rows);
+HWY_EXPORT(unpack_entries_rows);
+
+void quantize_fp8(const quantize_fp8_arguments& arguments) {
+  HWY_DYNAMIC_DISPATCH(quantize_fp8_rows)(arguments);
+}
+
+void pack_entries(const pack_entries_arguments& arguments) {
+  HWY_DYNAMIC_DISPATCH(pack_entries_rows)(arguments);
+}
+
+void unpack_entries(const unpack_entries_arguments& arguments) {
+  HWY_DYNAMIC_DISPATCH(unpack_entries_rows)(arguments);
+}
+
+}  // namespace cedar::kernels::cpu
+#endif

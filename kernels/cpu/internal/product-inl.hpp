@@ -1,0 +1,322 @@
+// y = x * W^T for any pair of row formats of decode-inl.hpp, in the canonical order.
+//
+// One row of x: weights are decoded in registers, `vector_rows` weight rows at a time so that as
+// many chains of fused multiply-adds run side by side as hide their latency.
+//
+// More rows: x is dequantised once per tile of rows, laid out so that a pass reads it from front to
+// back; each strip of weight rows is decoded once per tile, 512 columns at a time, and multiplied
+// with all its rows. Where a register has 8 elements, lanes 0..7 of all blocks lie before lanes
+// 8..15, and two passes use the same small register tile: 16 lanes cost no more than 8 would.
+//
+// Results go to a sink: sink(row, first, count, sums) with sums of outputs first .. first+count-1,
+// count <= 4. Sinks are called once per output; for one output, rows come in ascending order.
+#if defined(CEDAR_KERNELS_CPU_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CEDAR_KERNELS_CPU_PRODUCT_INL
+#undef CEDAR_KERNELS_CPU_PRODUCT_INL
+#else
+#define CEDAR_KERNELS_CPU_PRODUCT_INL
+#endif
+
+#include <algorithm>
+
+#include "kernels/cpu/internal/decode-inl.hpp"
+#include "kernels/cpu/internal/scratch.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cedar::kernels::cpu::HWY_NAMESPACE {
+
+/// Weight rows of the matrix-vector loop (accumulators: vector_rows * parts).
+inline constexpr std::size_t vector_rows = width == 16 ? 8 : 4;
+/// Register tile of the matrix-matrix loop: 4 weight rows by this many rows of x.
+inline constexpr std::size_t tile_rows = width == 16 ? 6 : 3;
+/// Weight rows that are decoded together, and columns of a pass: 16 KiB of binary32 in the L1
+/// cache.
+inline constexpr std::size_t strip_rows = 8;
+inline constexpr std::size_t chunk_columns = 512;
+/// Rows of x that share a decoded strip: at most 96, and at most half a MiB of binary32 (L2).
+inline constexpr std::size_t most_tile_rows = 96;
+inline constexpr std::size_t tile_floats = std::size_t{1} << 17;
+
+/// An output [n, o] of bf16 or binary32 numbers.
+template <class T>
+struct matrix_sink {
+  matrix_view<T> y;
+
+  HWY_INLINE void operator()(std::size_t row, std::size_t first, std::size_t count,
+                             four_vector sums) const {
+    T* to = y.row_data(row) + first;
+    if (HWY_LIKELY(count == 4)) {
+      put(sums, to);
+    } else {
+      T all[4];
+      put(sums, all);
+      std::copy_n(all, count, to);
+    }
+  }
+
+ private:
+  static HWY_INLINE void put(four_vector sums, float* to) { hn::StoreU(sums, four_tag{}, to); }
+  static HWY_INLINE void put(four_vector sums, bf16* to) { store_bf16(four_tag{}, sums, to); }
+};
+
+// ---- one row of x ------------------------------------------------------------------------------
+
+/// Products of one segment [begin, end) of x with `vector_rows` weight rows.
+template <class Weights>
+HWY_INLINE void multiply_segment(const Weights& weights,
+                                 const typename Weights::cursor (&rows)[vector_rows],
+                                 const float* x, std::size_t begin, std::size_t end,
+                                 four_vector (&sums)[vector_rows / 4]) {
+  lanes16 lanes[vector_rows];
+  for (auto& row : lanes) row = zero_lanes();
+  const auto add = [&](std::size_t r, std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
+    for (std::size_t half = 0; half < 2; ++half)
+      for (std::size_t p = 0; p < parts; ++p)
+        lanes[r].part[p] =
+            hn::MulAdd(values[half].part[p], load(x + k + 16 * half + width * p), lanes[r].part[p]);
+  };
+  std::size_t k = begin;
+  for (; k + block_size <= end; k += block_size) {
+    HWY_UNROLL(8)
+    for (std::size_t r = 0; r < vector_rows; ++r) {
+      lanes16 values[2];
+      weights.block(rows[r], k, values);
+      add(r, k, values);
+    }
+  }
+  if (k < end)
+    for (std::size_t r = 0; r < vector_rows; ++r) {
+      lanes16 values[2];
+      weights.tail(rows[r], k, end - k, values);
+      add(r, k, values);
+    }
+  for (std::size_t four = 0; four < vector_rows / 4; ++four)
+    sums[four] =
+        add_lanes(lanes[4 * four], lanes[4 * four + 1], lanes[4 * four + 2], lanes[4 * four + 3]);
+}
+
+/// Outputs [first, last) of one row; x has its k elements in binary32, zeros up to whole blocks.
+template <class Weights, class Sink>
+HWY_NOINLINE void multiply_vector(const Weights& weights, const float* x, std::size_t k,
+                                  std::size_t first, std::size_t last, std::size_t segments,
+                                  const Sink& sink) {
+  const std::size_t length = k / segments;
+  for (std::size_t o = first; o < last; o += vector_rows) {
+    typename Weights::cursor rows[vector_rows];
+    for (std::size_t r = 0; r < vector_rows; ++r) rows[r] = weights.row(std::min(o + r, last - 1));
+    four_vector total[vector_rows / 4];
+    multiply_segment(weights, rows, x, 0, length, total);
+    for (std::size_t segment = 1; segment < segments; ++segment) {
+      four_vector sums[vector_rows / 4];
+      multiply_segment(weights, rows, x, segment * length, (segment + 1) * length, sums);
+      for (std::size_t four = 0; four < vector_rows / 4; ++four)
+        total[four] = hn::Add(total[four], sums[four]);
+    }
+    for (std::size_t four = 0; four < vector_rows / 4; ++four)
+      if (o + 4 * four < last)
+        sink(0, o + 4 * four, std::min<std::size_t>(4, last - o - 4 * four), total[four]);
+  }
+}
+
+// ---- many rows of x ----------------------------------------------------------------------------
+
+/// Rows of binary32 numbers, chunk by chunk: all rows of columns 0..511, then of 512..1023, and so
+/// on (a chunk never crosses the end of a segment). Within a row of a chunk, part p of all lanes16
+/// follows part p-1 of all.
+struct packed_tile {
+  float* data = nullptr;
+  std::size_t rows = 0;
+};
+
+/// The chunks of [0, k): visit(begin, end, columns rounded up to whole blocks, ends a segment).
+template <class Visit>
+HWY_INLINE void for_each_chunk(std::size_t k, std::size_t segments, const Visit& visit) {
+  const std::size_t length = k / segments;
+  for (std::size_t segment = 0; segment < segments; ++segment) {
+    const std::size_t last = (segment + 1) * length;
+    for (std::size_t begin = segment * length; begin < last; begin += chunk_columns) {
+      const std::size_t end = std::min(begin + chunk_columns, last);
+      visit(begin, end, (end - begin + block_size - 1) / block_size * block_size, end == last);
+    }
+  }
+}
+
+inline std::size_t padded_columns(std::size_t k, std::size_t segments) {
+  std::size_t columns = 0;
+  for_each_chunk(k, segments,
+                 [&](std::size_t, std::size_t, std::size_t padded, bool) { columns += padded; });
+  return columns;
+}
+
+/// Dequantises columns [begin, end) of a row to the layout of a chunk's row.
+template <class Rows>
+HWY_INLINE void decode_chunk(const Rows& rows, const typename Rows::cursor& at, std::size_t begin,
+                             std::size_t end, std::size_t padded, float* out) {
+  const std::size_t part_floats = padded / parts;
+  for_each_block(rows, at, begin, end, [&](std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
+    for (std::size_t half = 0; half < 2; ++half)
+      for (std::size_t p = 0; p < parts; ++p)
+        store(values[half].part[p], out + p * part_floats + ((k - begin) / 16 + half) * width);
+  });
+}
+
+template <class Rows>
+HWY_INLINE void pack_tile(const Rows& rows, std::size_t first, std::size_t k, std::size_t segments,
+                          const packed_tile& tile) {
+  float* out = tile.data;
+  for_each_chunk(k, segments, [&](std::size_t begin, std::size_t end, std::size_t padded, bool) {
+    for (std::size_t r = 0; r < tile.rows; ++r, out += padded)
+      decode_chunk(rows, rows.row(first + r), begin, end, padded, out);
+  });
+}
+
+/// The register tile: lanes [4][Rows] += w [4 rows of w_stride] * x [Rows rows of x_stride].
+template <std::size_t Rows>
+HWY_INLINE void multiply_tile(const float* w, std::size_t w_stride, const float* x,
+                              std::size_t x_stride, std::size_t length, bool fresh, float* lanes) {
+  f32_vector sums[4][Rows];
+  for (std::size_t a = 0; a < 4; ++a)
+    for (std::size_t b = 0; b < Rows; ++b)
+      sums[a][b] = fresh ? zero() : load(lanes + (a * Rows + b) * width);
+  for (std::size_t i = 0; i < length; i += width) {
+    f32_vector xs[Rows];
+    HWY_UNROLL(8)
+    for (std::size_t b = 0; b < Rows; ++b) xs[b] = load(x + b * x_stride + i);
+    HWY_UNROLL(8)
+    for (std::size_t a = 0; a < 4; ++a) {
+      const f32_vector ws = load(w + a * w_stride + i);
+      HWY_UNROLL(8)
+      for (std::size_t b = 0; b < Rows; ++b) sums[a][b] = hn::MulAdd(ws, xs[b], sums[a][b]);
+    }
+  }
+  for (std::size_t a = 0; a < 4; ++a)
+    for (std::size_t b = 0; b < Rows; ++b) store(sums[a][b], lanes + (a * Rows + b) * width);
+}
+
+/// Row b of a register tile: the sums of its four outputs. lanes [parts][4][Rows][width].
+template <std::size_t Rows>
+HWY_INLINE four_vector tile_sums(const float* lanes, std::size_t b) {
+  lanes16 sums[4];
+  for (std::size_t a = 0; a < 4; ++a)
+    for (std::size_t p = 0; p < parts; ++p)
+      sums[a].part[p] = load(lanes + ((p * 4 + a) * Rows + b) * width);
+  return add_lanes(sums[0], sums[1], sums[2], sums[3]);
+}
+
+/// A strip of up to 8 decoded weight rows against a tile of x.
+struct strip_state {
+  const float* weights = nullptr;  ///< [strip_rows][padded]: one chunk
+  float* lanes = nullptr;  ///< [rows of x][2][16 lanes * 4], by register tiles
+  float* totals = nullptr;  ///< [rows of x][strip_rows]: finished segments
+  std::size_t first = 0;  ///< output of weight row 0
+  std::size_t count = 0;  ///< weight rows that exist
+  std::size_t padded = 0;  ///< columns of the chunk
+  bool fresh = false;  ///< the chunk begins a segment
+  bool ends_segment = false;
+  bool first_segment = false;
+  bool last_segment = false;
+};
+
+inline constexpr std::size_t lanes_floats = 4 * canonical::lanes_count;
+
+/// Rows row .. row+Rows-1 of x with both halves of the strip.
+template <std::size_t Rows, class Sink>
+HWY_INLINE void multiply_rows(const strip_state& strip, const float* x, std::size_t row,
+                              std::size_t first_row, const Sink& sink) {
+  const std::size_t part_floats = strip.padded / parts;
+  for (std::size_t half = 0; half < 2 && 4 * half < strip.count; ++half) {
+    float* lanes = strip.lanes + (row * 2 + half * Rows) * lanes_floats;
+    for (std::size_t p = 0; p < parts; ++p)
+      multiply_tile<Rows>(strip.weights + 4 * half * strip.padded + p * part_floats, strip.padded,
+                          x + row * strip.padded + p * part_floats, strip.padded, part_floats,
+                          strip.fresh, lanes + p * 4 * Rows * width);
+    if (!strip.ends_segment) continue;
+    for (std::size_t b = 0; b < Rows; ++b) {
+      four_vector sums = tile_sums<Rows>(lanes, b);
+      float* total = strip.totals + (row + b) * strip_rows + 4 * half;
+      if (!strip.first_segment) sums = hn::Add(hn::LoadU(four_tag{}, total), sums);
+      if (strip.last_segment)
+        sink(first_row + row + b, strip.first + 4 * half,
+             std::min<std::size_t>(4, strip.count - 4 * half), sums);
+      else
+        hn::StoreU(sums, four_tag{}, total);
+    }
+  }
+}
+
+template <class Sink>
+HWY_INLINE void multiply_strip(const strip_state& strip, const float* x, std::size_t rows,
+                               std::size_t first_row, const Sink& sink) {
+  std::size_t row = 0;
+  for (; row + tile_rows <= rows; row += tile_rows)
+    multiply_rows<tile_rows>(strip, x, row, first_row, sink);
+  if constexpr (tile_rows > 3)
+    for (; row + 3 <= rows; row += 3) multiply_rows<3>(strip, x, row, first_row, sink);
+  for (; row + 2 <= rows; row += 2) multiply_rows<2>(strip, x, row, first_row, sink);
+  if (row < rows) multiply_rows<1>(strip, x, row, first_row, sink);
+}
+
+/// Outputs [first, last) of all rows of a packed tile; first_row is the number of its first row.
+template <class Weights, class Sink>
+HWY_NOINLINE void multiply_matrix(const Weights& weights, const packed_tile& tile, std::size_t k,
+                                  std::size_t first, std::size_t last, std::size_t segments,
+                                  std::size_t first_row, const Sink& sink) {
+  scratch memory;
+  float* decoded = memory.take<float>(strip_rows * chunk_columns);
+  strip_state strip;
+  strip.weights = decoded;
+  strip.lanes = memory.take<float>(tile.rows * 2 * lanes_floats);
+  strip.totals = memory.take<float>(tile.rows * strip_rows);
+  const std::size_t length = k / segments;
+  for (std::size_t o = first; o < last; o += strip_rows) {
+    strip.first = o;
+    strip.count = std::min(strip_rows, last - o);
+    const float* x = tile.data;
+    for_each_chunk(k, segments,
+                   [&](std::size_t begin, std::size_t end, std::size_t padded, bool ends_segment) {
+                     for (std::size_t r = 0; r < strip_rows; ++r)
+                       decode_chunk(weights, weights.row(std::min(o + r, last - 1)), begin, end,
+                                    padded, decoded + r * padded);
+                     strip.padded = padded;
+                     strip.fresh = begin % length == 0;
+                     strip.ends_segment = ends_segment;
+                     strip.first_segment = begin < length;
+                     strip.last_segment = end == k;
+                     multiply_strip(strip, x, tile.rows, first_row, sink);
+                     x += tile.rows * padded;
+                   });
+  }
+}
+
+/// x [n, k] times weights [outputs, k].
+template <class Rows, class Weights, class Sink>
+HWY_INLINE void multiply(const Rows& x, std::size_t n, std::size_t k, const Weights& weights,
+                         std::size_t outputs, std::size_t segments, const Sink& sink) {
+  if (outputs == 0) return;
+  CEDAR_ASSERT(k > 0, "a product needs columns");
+  scratch memory;
+  if (n == 1) {
+    float* row = memory.take<float>((k + block_size - 1) / block_size * block_size);
+    for_each_block(x, x.row(0), 0, k, [&](std::size_t i, const lanes16(&values)[2]) HWY_ATTR {
+      for (std::size_t half = 0; half < 2; ++half)
+        for (std::size_t p = 0; p < parts; ++p)
+          store(values[half].part[p], row + i + 16 * half + width * p);
+    });
+    multiply_vector(weights, row, k, 0, outputs, segments, sink);
+    return;
+  }
+  const std::size_t columns = padded_columns(k, segments);
+  const std::size_t fitting = tile_floats / std::max<std::size_t>(columns, 1);
+  const std::size_t rows = std::clamp(fitting / tile_rows * tile_rows, tile_rows, most_tile_rows);
+  packed_tile tile{memory.take<float>(std::min(rows, n) * columns), 0};
+  for (std::size_t first = 0; first < n; first += rows) {
+    tile.rows = std::min(rows, n - first);
+    pack_tile(x, first, k, segments, tile);
+    multiply_matrix(weights, tile, k, 0, outputs, segments, first, sink);
+  }
+}
+
+}  // namespace cedar::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,80 @@
+// Mixture of experts: gate scores, the activation of an expert, the sum over experts.
+#include "kernels/cpu/internal/kernels.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/moe.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernels/cpu/internal/math-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cedar::kernels::cpu::HWY_NAMESPACE {
+
+void gate_scores_rows(const gate_scores_arguments& a) {
+  for (std::size_t row = 0; row < a.scores.rows; ++row) {
+    float* scores = a.scores.row_data(row);
+    for (std::size_t i = 0; i < a.scores.cols; i += width) {
+      const std::size_t count = a.scores.cols - i;
+      store_first(hn::Sqrt(softplus(load_first(scores + i, count))), scores + i, count);
+    }
+  }
+}
+
+/// (silu(gate) * up) * weight, silu(x) = x * sigmoid(x). Bounds come first in Min and Max: a NaN in
+/// the second operand passes.
+void swiglu_rows(const swiglu_arguments& a) {
+  const auto limit = set(a.limit);
+  const auto lowest = set(-a.limit);
+  for (std::size_t row = 0; row < a.y.rows; ++row) {
+    const auto weight = set(a.route_weights.empty() ? 1.0F : a.route_weights[row]);
+    for (std::size_t i = 0; i < a.y.cols; i += width) {
+      const std::size_t count = a.y.cols - i;
+      auto gate = load_first(a.gate.row_data(row) + i, count);
+      auto up = load_first(a.up.row_data(row) + i, count);
+      if (a.limit > 0) {
+        gate = hn::Min(limit, gate);
+        up = hn::Max(lowest, hn::Min(limit, up));
+      }
+      const auto silu = hn::Mul(gate, sigmoid(gate));
+      store_first(hn::Mul(hn::Mul(silu, up), weight), a.y.row_data(row) + i, count);
+    }
+  }
+}
+
+void moe_combine_rows(const moe_combine_arguments& a) {
+  for (std::size_t row = 0; row < a.y.rows; ++row) {
+    const bf16* const* parts_of_row = a.parts.data() + row * a.parts_per_row;
+    for (std::size_t i = 0; i < a.y.cols; i += width) {
+      const std::size_t count = a.y.cols - i;
+      auto sum = load_first(parts_of_row[0] + i, count);
+      for (std::size_t part = 1; part < a.parts_per_row; ++part)
+        sum = hn::Add(sum, load_first(parts_of_row[part] + i, count));
+      store_first(sum, a.y.row_data(row) + i, count);
+    }
+  }
+}
+
+}  // namespace cedar::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cedar::kernels::cpu {
+
+HWY_EXPORT(gate_scores_rows);
+HWY_EXPORT(swiglu_rows);
+HWY_EXPORT(moe_combine_rows);
+
+void gate_scores(const gate_scores_arguments& arguments) {
+  HWY_DYNAMIC_DISPATCH(gate_scores_rows)(arguments);
+}
+
+void swiglu(const swiglu_arguments& arguments) {
+  HWY_DYNAMIC_DISPATCH(swiglu_rows)(arguments);
+}
+
+void moe_combine(const moe_combine_arguments& arguments) {
+  HWY_DYNAMIC_DISPATCH(moe_combine_rows)(arguments);
+}
+
+}  // namespace cedar::kernels::cpu
+#endif

@@ -1,0 +1,84 @@
+// RMS normalisation and rotary positions.
+#include "kernels/cpu/internal/kernels.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/norm.cpp"
+#include <hwy/foreach_target.h>
+
+#include <cmath>
+
+#include "kernels/cpu/canonical_math.hpp"
+#include "kernels/cpu/internal/norm-inl.hpp"
+#include "kernels/cpu/internal/scratch.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cedar::kernels::cpu::HWY_NAMESPACE {
+
+void rms_norm_rows(const rms_norm_arguments& a) {
+  const std::size_t size = a.x.cols;
+  for (std::size_t row = 0; row < a.x.rows; ++row) {
+    const bf16* x = a.x.row_data(row);
+    bf16* y = a.y.row_data(row);
+    const auto factor = set(inverse_rms(x, size, a.epsilon));
+    for (std::size_t i = 0; i < size; i += width) {
+      const auto normed = hn::Mul(load_first(x + i, size - i), factor);
+      store_first(hn::Mul(load_first(a.weight.data() + i, size - i), normed), y + i, size - i);
+    }
+  }
+}
+
+/// Cosines (each twice) and sines (negative for the even element of a pair) of a row's angles.
+HWY_INLINE void fill_rotation(const rope_arguments& a, std::size_t row, float* cosines,
+                              float* sines) {
+  for (std::size_t i = 0; i < a.frequencies.size(); ++i) {
+    // The product is rounded to binary32 first: the angle is that number.
+    const canonical::rotation angle =
+        canonical::rotate_by(static_cast<float>(a.positions[row]) * a.frequencies[i]);
+    const float sine = a.inverse ? -angle.sine : angle.sine;
+    cosines[2 * i] = angle.cosine;
+    cosines[2 * i + 1] = angle.cosine;
+    sines[2 * i] = -sine;
+    sines[2 * i + 1] = sine;
+  }
+}
+
+/// Both elements of a pair: x_i' = fma(x_i, cosine, x_other * sine of i).
+void rope_rows(const rope_arguments& a) {
+  const std::size_t rotated = 2 * a.frequencies.size();
+  if (rotated == 0) return;
+  scratch memory;
+  float* cosines = memory.take<float>(rotated + width);
+  float* sines = memory.take<float>(rotated + width);
+  for (std::size_t row = 0; row < a.x.rows; ++row) {
+    fill_rotation(a, row, cosines, sines);
+    for (std::size_t end = a.head_dim; end <= a.x.cols; end += a.head_dim) {
+      bf16* x = a.x.row_data(row) + end - rotated;
+      for (std::size_t i = 0; i < rotated; i += width) {
+        const auto values = load_first(x + i, rotated - i);
+        const auto others = hn::Mul(hn::Shuffle2301(values), load_first(sines + i, rotated - i));
+        const auto turned = hn::MulAdd(values, load_first(cosines + i, rotated - i), others);
+        store_first(turned, x + i, rotated - i);
+      }
+    }
+  }
+}
+
+}  // namespace cedar::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cedar::kernels::cpu {
+
+HWY_EXPORT(rms_norm_rows);
+HWY_EXPORT(rope_rows);
+
+void rms_norm(const rms_norm_arguments& arguments) {
+  HWY_DYNAMIC_DISPATCH(rms_norm_rows)(arguments);
+}
+
+void rope(const rope_arguments& arguments) {
+  HWY_DYNAMIC_DISPATCH(rope_rows)(arguments);
+}
+
+}  // namespace cedar::kernels::cpu
+#endif

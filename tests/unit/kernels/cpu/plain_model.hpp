@@ -1,0 +1,36 @@
+// Every kernel in plain scalar code, in the canonical order and with the canonical functions: what
+// the vector code must reproduce bit for bit. Formats are decoded here independently of it.
+#pragma once
+
+#include <vector>
+
+#include "kernels/ops/arguments.hpp"
+
+namespace cedar::kernels::plain {
+
+float decode_e4m3(std::uint8_t code);
+float decode_e2m1(std::uint8_t code);
+float decode_e8m0(std::uint8_t code);
+
+/// The dequantised elements of one entry.
+std::vector<float> decode_entry(entry_format format, const std::byte* entry, std::size_t width);
+
+void rms_norm(const rms_norm_arguments& a);
+void linear_fp8(const linear_fp8_arguments& a);
+void linear_fp4(const linear_fp4_arguments& a);
+void linear_fp8_weight_only(const linear_fp8_weight_only_arguments& a);
+void linear_bf16(const linear_bf16_arguments& a);
+void linear_f32(const linear_f32_arguments& a);
+void hc_coefficients(const hc_coefficients_arguments& a);
+void hc_collapse(const hc_collapse_arguments& a);
+void hc_expand(const hc_expand_arguments& a);
+void rope(const rope_arguments& a);
+void compressor_pool(const compressor_pool_arguments& a);
+void index_scores(const index_scores_arguments& a);
+void attention(const attention_arguments& a);
+void gate_scores(const gate_scores_arguments& a);
+void swiglu(const swiglu_arguments& a);
+void moe_combine(const moe_combine_arguments& a);
+void engram_gate(const engram_gate_arguments& a);
+
+}  // namespace cedar::kernels::plain
