@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/reference/reference_backend.hpp"
 
 namespace cedar::kernels {
@@ -19,6 +20,7 @@ bool always() {
 }
 
 constexpr std::array registrations = {
+    registration{"cpu", cpu_backend_supported, make_cpu_backend},
     registration{"reference", always, make_reference_backend},
 };
 
