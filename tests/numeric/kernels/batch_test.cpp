@@ -114,6 +114,9 @@ void check_rows_alone(const std::string& name, const operation& run) {
   check("reversed", {order.rbegin(), order.rend()}, 0);
   check("shuffled", {3, 0, 6, 2, 5}, 0);
   check("repeated", {1, 1, 4, 1, 4, 4, 4, 1, 1, 4, 4, 1, 1, 1, 1, 1, 4}, 0);
+  row_list many;
+  for (std::size_t i = 0; i < 203; ++i) many.push_back(i * i % rows_count);
+  check("many", many, 0);
   check("strided", order, 5);
 }
 

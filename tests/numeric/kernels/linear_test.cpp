@@ -17,9 +17,10 @@ struct shape {
 };
 
 // Odd rows and outputs; inputs of one block, of odd numbers of blocks, and of the released widths.
-const std::vector<shape> block_shapes = {{1, 1, 32},    {2, 7, 96},    {3, 33, 160}, {9, 65, 384},
-                                         {5, 65, 1280}, {1, 40, 2304}, {7, 31, 5120}};
-const std::vector<shape> free_shapes = {{1, 1, 1},    {2, 3, 5},     {3, 17, 33}, {4, 64, 31},
+const std::vector<shape> block_shapes = {{1, 1, 32},   {101, 9, 96},  {2, 7, 96},    {3, 33, 160},
+                                         {9, 65, 384}, {5, 65, 1280}, {1, 40, 2304}, {7, 31, 5120}};
+const std::vector<shape> free_shapes = {{1, 1, 1},    {101, 6, 37},  {31, 3, 5120},
+                                        {2, 3, 5},    {3, 17, 33},   {4, 64, 31},
                                         {17, 9, 100}, {1, 66, 1283}, {7, 5, 5120}};
 
 struct judgement {
