@@ -58,6 +58,7 @@ struct port_statistics {
   std::uint64_t frames_from_strangers = 0;  ///< from unauthenticated connections, dropped
   std::uint64_t frames_refused = 0;  ///< larger than the frame limit, dropped with their peer
   std::uint64_t connections_refused = 0;  ///< wrong secret, version or identity
+  std::string last_refusal;  ///< why, of the last of them
 };
 
 class port {
