@@ -127,6 +127,10 @@ result<bpe> make_bpe(const tokenizer_document& document, const std::vector<std::
   bpe_merge_table table(document.merges.size());
   std::uint32_t rank = 0;
   for (const bpe_merge& merge : document.merges) {
+    // Else a user's text could forge a control token.
+    if (kinds[static_cast<std::size_t>(merge.result)] != token_kind::plain)
+      return fail(errc::malformed,
+                  "model.merges[" + std::to_string(rank) + "] makes an added token");
     if (!table.insert(merge, rank))
       return fail(errc::malformed, "model.merges[" + std::to_string(rank) + "] is a repetition");
     ++rank;

@@ -3,7 +3,6 @@
 #include "runtime/text/internal/bpe.hpp"
 
 #include <boost/test/unit_test.hpp>
-#include <chrono>
 #include <map>
 #include <random>
 #include <string>

@@ -1,7 +1,7 @@
 // Goal: the released tokenizer gives the published ids. Method: 48 texts whose ids two other
 // implementations agree on (tests/data/released/README.md).
 #include <boost/test/unit_test.hpp>
-#include <chrono>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -57,11 +57,11 @@ BOOST_AUTO_TEST_CASE(visible_and_hidden_control_tokens_are_those_of_the_release)
 }
 
 BOOST_AUTO_TEST_CASE(loading_takes_well_under_a_second) {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   BOOST_TEST(tokenizer::load(CEDAR_RELEASED_DATA "/tokenizer.json").has_value());
-  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  BOOST_TEST_MESSAGE("loaded in " << spent.count() << " s");
-  BOOST_TEST(spent.count() < 10.0);  // also under a sanitizer on a busy machine
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  BOOST_TEST_MESSAGE("loaded in " << seconds << " s");
+  BOOST_TEST(seconds < 5.0);  // 0.3 without a sanitizer
 }
 
 BOOST_AUTO_TEST_SUITE_END()

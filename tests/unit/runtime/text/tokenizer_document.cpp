@@ -139,6 +139,11 @@ BOOST_AUTO_TEST_CASE(contradictions_are_refused) {
   expect_refusal(
       [](json& document) { document["added_tokens"].push_back(document["added_tokens"][0]); },
       errc::malformed, "added_tokens[3]");
+  expect_refusal(
+      [](json& document) {
+        document["added_tokens"].push_back({{"id", 258}, {"content", "bc"}});
+      },
+      errc::malformed, "model.merges[2]");
   expect_refusal([](json& document) { document["model"]["vocab"].erase("!"); }, errc::malformed,
                  "id");
   expect_refusal(
