@@ -32,3 +32,27 @@ function(cedar_add_test name)
   endif()
   set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
+
+# cedar_add_fuzz(<name> SOURCES <files...> DEPENDS <targets...> [RUNS <count>])
+#   One fuzz target (tests/support/fuzz_driver.hpp), registered with ctest as fuzz.<name> for a bounded
+#   number of mutations (20000 unless told). With clang and CEDAR_SANITIZE=fuzzer-no-link,address it is
+#   a libFuzzer program instead of one with our driver.
+function(cedar_add_fuzz name)
+  cmake_parse_arguments(ARG "" "RUNS" "SOURCES;DEPENDS" ${ARGN})
+  if(NOT ARG_RUNS)
+    set(ARG_RUNS 20000)
+  endif()
+  set(target fuzz_${name})
+  add_executable(${target} ${ARG_SOURCES})
+  target_link_libraries(${target} PRIVATE cedar_internal ${ARG_DEPENDS})
+  target_compile_definitions(${target} PRIVATE
+    CEDAR_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data" CEDAR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  if(CEDAR_SANITIZE MATCHES "fuzzer")
+    target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    add_test(NAME fuzz.${name} COMMAND ${target} -seed=1 -runs=${ARG_RUNS})
+  else()
+    target_link_libraries(${target} PRIVATE cedar::fuzz_driver)
+    add_test(NAME fuzz.${name} COMMAND ${target} --seed 1 --runs ${ARG_RUNS})
+  endif()
+  set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
+endfunction()
