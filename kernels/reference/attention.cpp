@@ -53,14 +53,14 @@ void reference_backend::do_compressor_pool(const compressor_pool_arguments& argu
       };
       double largest = gate(0);
       for (std::size_t a = 1; a < ratio; ++a) largest = std::max(largest, gate(a));
-      double weights = 0;
-      double sum = 0;
+      double total = 0;
+      for (std::size_t a = 0; a < ratio; ++a) total += std::exp(gate(a) - largest);
+      float sum = 0;
       for (std::size_t a = 0; a < ratio; ++a) {
-        const double weight = std::exp(gate(a) - largest);
-        weights += weight;
-        sum += weight * static_cast<double>(arguments.values.row(group * ratio + a)[i]);
+        const auto weight = static_cast<float>(std::exp(gate(a) - largest) / total);
+        sum += weight * arguments.values.row(group * ratio + a)[i];
       }
-      arguments.z.row(group)[i] = round_bf16(sum / weights);
+      arguments.z.row(group)[i] = round_bf16(sum);
     }
   }
 }

@@ -26,17 +26,17 @@ void reference_backend::do_gate_scores(const gate_scores_arguments& arguments) c
 }
 
 void reference_backend::do_swiglu(const swiglu_arguments& arguments) const {
-  const double limit = arguments.limit;
+  const float limit = arguments.limit;
   for (std::size_t row = 0; row < arguments.y.rows; ++row) {
-    const double weight = arguments.route_weights.empty() ? 1 : arguments.route_weights[row];
+    const float weight = arguments.route_weights.empty() ? 1.0F : arguments.route_weights[row];
     for (std::size_t i = 0; i < arguments.y.cols; ++i) {
-      double gate = widen(arguments.gate.row(row)[i]);
-      double up = widen(arguments.up.row(row)[i]);
+      float gate = to_float(arguments.gate.row(row)[i]);
+      float up = to_float(arguments.up.row(row)[i]);
       if (limit > 0) {
         gate = std::min(gate, limit);
         up = std::clamp(up, -limit, limit);
       }
-      arguments.y.row(row)[i] = round_bf16(weight * (silu(gate) * up));
+      arguments.y.row(row)[i] = round_bf16(weight * (static_cast<float>(silu(gate)) * up));
     }
   }
 }
@@ -45,9 +45,9 @@ void reference_backend::do_moe_combine(const moe_combine_arguments& arguments) c
   const std::size_t parts = arguments.parts_per_row;
   for (std::size_t row = 0; row < arguments.y.rows; ++row) {
     for (std::size_t i = 0; i < arguments.y.cols; ++i) {
-      double sum = 0;
+      float sum = 0;
       for (std::size_t part = 0; part < parts; ++part)
-        sum += widen(arguments.parts[row * parts + part][i]);
+        sum += to_float(arguments.parts[row * parts + part][i]);
       arguments.y.row(row)[i] = round_bf16(sum);
     }
   }

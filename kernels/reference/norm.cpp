@@ -11,9 +11,11 @@ void reference_backend::do_rms_norm(const rms_norm_arguments& arguments) const {
     double squares = 0;
     for (const bf16 value : x) squares += widen(value) * widen(value);
     const double mean = squares / static_cast<double>(x.size());
-    const double factor = 1 / std::sqrt(mean + static_cast<double>(arguments.epsilon));
+    const auto factor =
+        static_cast<float>(1 / std::sqrt(mean + static_cast<double>(arguments.epsilon)));
     for (std::size_t i = 0; i < x.size(); ++i)
-      arguments.y.row(row)[i] = round_bf16(widen(arguments.weight[i]) * (widen(x[i]) * factor));
+      arguments.y.row(row)[i] =
+          round_bf16(to_float(arguments.weight[i]) * (to_float(x[i]) * factor));
   }
 }
 
@@ -24,13 +26,14 @@ void reference_backend::do_rope(const rope_arguments& arguments) const {
     for (std::size_t i = 0; i < pairs; ++i) {
       // The angle is a float by definition: near position 2^20 its rounding turns visibly.
       const float angle = static_cast<float>(arguments.positions[row]) * arguments.frequencies[i];
-      const double cosine = std::cos(static_cast<double>(angle));
-      const double sine = std::sin(static_cast<double>(angle)) * (arguments.inverse ? -1 : 1);
+      const auto cosine = static_cast<float>(std::cos(static_cast<double>(angle)));
+      const auto sine =
+          static_cast<float>(std::sin(static_cast<double>(angle))) * (arguments.inverse ? -1 : 1);
       for (std::size_t head = 0; head < heads; ++head) {
         const std::size_t rotated = (head + 1) * arguments.head_dim - 2 * pairs;
         bf16* pair = arguments.x.row_data(row) + rotated + 2 * i;
-        const double real = widen(pair[0]);
-        const double imaginary = widen(pair[1]);
+        const float real = to_float(pair[0]);
+        const float imaginary = to_float(pair[1]);
         pair[0] = round_bf16(real * cosine - imaginary * sine);
         pair[1] = round_bf16(real * sine + imaginary * cosine);
       }

@@ -104,10 +104,10 @@ void reference_backend::do_hc_collapse(const hc_collapse_arguments& arguments) c
   const std::size_t width = arguments.y.cols;
   for (std::size_t row = 0; row < arguments.y.rows; ++row) {
     for (std::size_t i = 0; i < width; ++i) {
-      double sum = 0;
+      float sum = 0;
       for (std::size_t stream = 0; stream < arguments.pre.cols; ++stream)
-        sum += static_cast<double>(arguments.pre.row(row)[stream]) *
-               widen(arguments.streams.row(row)[stream * width + i]);
+        sum += arguments.pre.row(row)[stream] *
+               to_float(arguments.streams.row(row)[stream * width + i]);
       arguments.y.row(row)[i] = round_bf16(sum);
     }
   }
@@ -116,18 +116,17 @@ void reference_backend::do_hc_collapse(const hc_collapse_arguments& arguments) c
 void reference_backend::do_hc_expand(const hc_expand_arguments& arguments) const {
   const std::size_t width = arguments.y.cols;
   const std::size_t streams = arguments.post.cols;
-  std::vector<double> old(streams);
+  std::vector<float> old(streams);
   for (std::size_t row = 0; row < arguments.y.rows; ++row) {
     for (std::size_t i = 0; i < width; ++i) {
       for (std::size_t stream = 0; stream < streams;
            ++stream)  // before `out`, which may be the same
-        old[stream] = widen(arguments.streams.row(row)[stream * width + i]);
+        old[stream] = to_float(arguments.streams.row(row)[stream * width + i]);
       for (std::size_t k = 0; k < streams; ++k) {
-        double sum =
-            static_cast<double>(arguments.post.row(row)[k]) * widen(arguments.y.row(row)[i]);
+        float mixed = 0;
         for (std::size_t stream = 0; stream < streams; ++stream)
-          sum +=
-              static_cast<double>(arguments.combine.row(row)[stream * streams + k]) * old[stream];
+          mixed += arguments.combine.row(row)[stream * streams + k] * old[stream];
+        const float sum = arguments.post.row(row)[k] * to_float(arguments.y.row(row)[i]) + mixed;
         arguments.out.row(row)[k * width + i] = round_bf16(sum);
       }
     }
@@ -155,7 +154,8 @@ void reference_backend::do_engram_gate(const engram_gate_arguments& arguments) c
       const double gate = arguments.image_rows[row] != 0 ? 0 : sigmoid(root);
       arguments.gates.row(row)[k] = static_cast<float>(gate);
       for (std::size_t i = 0; i < width; ++i)
-        arguments.out.row(row)[k * width + i] = round_bf16(widen(x[i]) + gate * widen(value[i]));
+        arguments.out.row(row)[k * width + i] =
+            round_bf16(to_float(x[i]) + static_cast<float>(gate) * to_float(value[i]));
     }
   }
 }
