@@ -1,0 +1,42 @@
+// Single-pass mHC: s residual streams, mixed before and after every sublayer.
+//
+// A sublayer collapses its incoming streams with the `pre` handed to it by the previous sublayer,
+// and computes, from the same streams, the coefficients with which it writes back and the `pre` of
+// the next one. The first `pre` of a row is (1, 0, 0, ...).
+#pragma once
+
+#include "runtime/model/context.hpp"
+#include "runtime/model/weights.hpp"
+
+namespace cedar::model {
+
+/// Residual streams of n rows with the weights that collapse them. Views; whoever made them owns
+/// them.
+struct residual {
+  kernels::matrix_view<const kernels::bf16> streams;  ///< [n, s*d]
+  kernels::matrix_view<const float> pre;  ///< [n, s]
+};
+
+/// The same, writable: where a sublayer puts its result.
+struct residual_out {
+  kernels::matrix_view<kernels::bf16> streams;
+  kernels::matrix_view<float> pre;
+};
+
+/// A sublayer between its two mixings. Views into the context's scratch.
+struct sublayer_frame {
+  kernels::matrix_view<kernels::bf16> x;  ///< [n, d] bf16, normalised input of the sublayer
+  kernels::matrix_view<float> next_pre;  ///< [n, s]
+  kernels::matrix_view<float> post;  ///< [n, s]
+  kernels::matrix_view<float> combine;  ///< [n, s*s]
+};
+
+/// Coefficients from `in`, collapse with in.pre, RMSNorm by `norm`.
+sublayer_frame begin_sublayer(const context& c, const hyper_connection_weights& hc,
+                              std::span<const kernels::bf16> norm, const residual& in);
+
+/// Writes streams' = post * y + C^T streams and pre' to `out` (out.streams may alias in.streams).
+void end_sublayer(const context& c, const sublayer_frame& frame, const residual& in,
+                  kernels::matrix_view<const kernels::bf16> y, const residual_out& out);
+
+}  // namespace cedar::model

@@ -1,0 +1,27 @@
+// Index queries of the layers that select: which global entries a row will attend to.
+//
+// Source: DeepSeek-V4.1-Flash reference code. Q = wq_b * c (c: the layer's normalised query
+// bottleneck), rotated at the row's position, packed to FP4; head weights w =
+// bf16(bf16(weights_proj * x) * (ihd^-1/2 * ih^-1/2)). No Hadamard transform, no norm on the query.
+#pragma once
+
+#include "runtime/model/context.hpp"
+#include "runtime/model/weights.hpp"
+
+namespace cedar::model {
+
+struct index_query {
+  kernels::matrix_view<std::byte> packed;  ///< [n * ih, entry_bytes(index_entry_format, ihd)]
+  kernels::matrix_view<kernels::bf16> weights;  ///< [n, ih]
+};
+
+/// `x` [n, d]: the sublayer's input; `compressed` [n, q_rank]: the normalised query bottleneck.
+index_query make_index_query(const context& c, std::uint32_t layer, const indexer_weights& indexer,
+                             kernels::matrix_view<const kernels::bf16> x,
+                             kernels::matrix_view<const kernels::bf16> compressed);
+
+/// Scores of one row against its visible keys; `scores` has keys.size() elements.
+void score_row(const context& c, const index_query& query, std::size_t row,
+               std::span<const std::byte* const> keys, std::span<kernels::bf16> scores);
+
+}  // namespace cedar::model
