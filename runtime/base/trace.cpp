@@ -1,0 +1,84 @@
+#include "runtime/base/trace.hpp"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace cedar {
+
+std::string_view to_string(trace_kind kind) noexcept {
+  switch (kind) {
+    case trace_kind::compute:
+      return "compute";
+    case trace_kind::wait:
+      return "wait";
+    case trace_kind::message:
+      return "message";
+  }
+  return "?";
+}
+
+void trace_recorder::add(trace_event event) {
+  if (!on()) return;
+  const std::scoped_lock lock(mutex_);
+  if (events_.size() >= events_max_) {
+    ++dropped_;
+    return;
+  }
+  events_.push_back(std::move(event));
+}
+
+std::vector<trace_event> trace_recorder::take() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(events_, {});
+}
+
+std::uint64_t trace_recorder::dropped() const {
+  const std::scoped_lock lock(mutex_);
+  return dropped_;
+}
+
+namespace {
+
+/// Process and thread names of the viewer are metadata events.
+nlohmann::json name_event(const char* what, int process, int thread, const std::string& name) {
+  return {
+      {"ph", "M"}, {"name", what}, {"pid", process}, {"tid", thread}, {"args", {{"name", name}}}};
+}
+
+nlohmann::json span_event(const trace_event& event, int process, int thread, std::int64_t origin) {
+  nlohmann::json args{{"step", event.step}};
+  if (event.kind == trace_kind::message) args["bytes"] = event.bytes;
+  if (event.rows > 0) args["rows"] = event.rows;
+  return {{"ph", "X"},
+          {"name", "step " + std::to_string(event.step)},
+          {"cat", std::string(to_string(event.kind))},
+          {"pid", process},
+          {"tid", thread},
+          {"ts", event.begin_us - origin},
+          {"dur", event.duration_us},
+          {"args", std::move(args)}};
+}
+
+}  // namespace
+
+std::string to_chrome_json(const std::vector<trace_process>& processes) {
+  std::int64_t origin = std::numeric_limits<std::int64_t>::max();
+  for (const trace_process& process : processes)
+    for (const trace_event& event : process.events) origin = std::min(origin, event.begin_us);
+  nlohmann::json events = nlohmann::json::array();
+  int pid = 0;
+  for (const trace_process& process : processes) {
+    events.push_back(name_event("process_name", ++pid, 0, process.name));
+    std::map<std::string, int> threads;
+    for (const trace_event& event : process.events) {
+      const auto [thread, fresh] =
+          threads.try_emplace(event.track, static_cast<int>(threads.size()) + 1);
+      if (fresh) events.push_back(name_event("thread_name", pid, thread->second, event.track));
+      events.push_back(span_event(event, pid, thread->second, origin));
+    }
+  }
+  return nlohmann::json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ms"}}.dump();
+}
+
+}  // namespace cedar

@@ -1,0 +1,69 @@
+// What happened when, step by step: computing of units, waiting for inputs, messages on edges.
+//
+// 1. Times are microseconds of the monotonic clock, which all processes of one host share.
+// 2. A recorder is bounded: events beyond the bound are counted, not kept.
+// 3. Recording never changes what is computed. Off, it costs one branch.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace cedar {
+
+enum class trace_kind : std::uint8_t {
+  compute,  ///< a unit worked on a step
+  wait,  ///< a unit had some inputs of a step and waited for the others
+  message,  ///< a message left on an edge; the duration is its wait for credit
+};
+
+std::string_view to_string(trace_kind kind) noexcept;
+
+struct trace_event {
+  trace_kind kind = trace_kind::compute;
+  std::string track;  ///< unit or edge
+  std::uint64_t step = 0;
+  std::int64_t begin_us = 0;
+  std::int64_t duration_us = 0;
+  std::uint64_t bytes = 0;  ///< message: credit bytes; else 0
+  std::uint32_t rows = 0;  ///< rows of the step, where known
+};
+
+using trace_clock = std::chrono::steady_clock;
+
+inline std::int64_t trace_us(trace_clock::time_point time) noexcept {
+  return std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count();
+}
+
+/// Thread-safe.
+class trace_recorder {
+ public:
+  /// `events_max` 0: off.
+  explicit trace_recorder(std::size_t events_max) : events_max_(events_max) {}
+
+  bool on() const noexcept { return events_max_ > 0; }
+  void add(trace_event event);
+
+  /// Takes what was recorded so far.
+  std::vector<trace_event> take();
+  std::uint64_t dropped() const;
+
+ private:
+  std::size_t events_max_;
+  mutable std::mutex mutex_;
+  std::vector<trace_event> events_;
+  std::uint64_t dropped_ = 0;
+};
+
+/// Events of one process.
+struct trace_process {
+  std::string name;
+  std::vector<trace_event> events;
+};
+
+/// The Chrome and Perfetto "trace event" JSON of all processes.
+std::string to_chrome_json(const std::vector<trace_process>& processes);
+
+}  // namespace cedar
