@@ -1,0 +1,25 @@
+// The token table: token ids in, hidden rows out.
+#pragma once
+
+#include "runtime/base/result.hpp"
+#include "runtime/flow/messages.hpp"
+#include "runtime/model/config.hpp"
+
+namespace cedar::stage {
+
+class embedding_stage {
+ public:
+  /// `table` [vocabulary, d]; both must outlive the stage.
+  embedding_stage(const model::model_config& config,
+                  kernels::matrix_view<const kernels::bf16> table)
+      : config_(config), table_(table) {}
+
+  /// One `embedded` block for all rows. Error invalid_argument: a token outside the vocabulary.
+  result<flow::row_block> run(const flow::step_table& table) const;
+
+ private:
+  const model::model_config& config_;
+  kernels::matrix_view<const kernels::bf16> table_;
+};
+
+}  // namespace cedar::stage

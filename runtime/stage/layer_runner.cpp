@@ -1,0 +1,303 @@
+#include "runtime/stage/layer_runner.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/base/check.hpp"
+#include "runtime/model/attention.hpp"
+#include "runtime/model/compressor.hpp"
+#include "runtime/model/engram.hpp"
+#include "runtime/model/indexer.hpp"
+#include "runtime/model/moe.hpp"
+
+namespace cedar::stage {
+
+using kernels::bf16;
+using kernels::matrix_view;
+
+namespace {
+
+std::uint32_t as_u32(std::size_t value) {
+  return static_cast<std::uint32_t>(value);
+}
+
+/// Entries visible to a query at `position`.
+std::uint32_t visible_count(std::int32_t position, std::uint32_t ratio) {
+  return (static_cast<std::uint32_t>(position) + 1) / ratio;
+}
+
+void offer_coefficients(const model::context& c, std::uint32_t layer, const char* pre,
+                        const char* post, const char* comb, const model::sublayer_frame& frame) {
+  c.probes.offer(layer, pre, matrix_view<const float>(frame.next_pre));
+  c.probes.offer(layer, post, matrix_view<const float>(frame.post));
+  c.probes.offer(layer, comb, matrix_view<const float>(frame.combine),
+                 {as_u32(c.rows()), c.config.streams, c.config.streams});
+}
+
+void offer_streams(const model::context& c, std::uint32_t layer, const char* name,
+                   matrix_view<const bf16> streams) {
+  c.probes.offer(layer, name, streams, {as_u32(c.rows()), c.config.streams, c.config.width});
+}
+
+void offer_packed(const model::context& c, std::uint32_t layer, const char* name,
+                  matrix_view<const std::byte> entries, kernels::entry_format format,
+                  std::size_t width) {
+  if (!c.probes.wants(layer, name)) return;
+  const auto x = c.scratch.take<bf16>(entries.rows, width);
+  c.kernels.unpack_entries({entries, x, format});
+  c.probes.offer(layer, name, x);
+}
+
+/// Chosen positions as a padded [n, width] table for a probe.
+void offer_selection(const model::context& c, std::uint32_t layer, const selection& chosen) {
+  if (!c.probes.wants(layer, "index.topk")) return;
+  std::size_t width = 0;
+  for (const auto& row : chosen) width = std::max(width, row.size());
+  const auto table = c.scratch.take<std::int32_t>(chosen.size(), width);
+  for (std::size_t row = 0; row < chosen.size(); ++row) {
+    std::ranges::fill(table.row(row), -1);
+    std::ranges::copy(chosen[row], table.row_data(row));
+  }
+  c.probes.offer(layer, "index.topk", matrix_view<const std::int32_t>(table));
+}
+
+}  // namespace
+
+result<void> layer_runner::run(const model::context& c, const step_rows& rows,
+                               step_selections& selections, const selection_overrides& overrides,
+                               const model::residual& in, const model::residual_out& out) const {
+  const result<void> attended = run_attention(c, rows, selections, overrides, in, out);
+  if (!attended) return attended;
+  run_moe(c, overrides, {out.streams, out.pre}, out);
+  return {};
+}
+
+result<void> layer_runner::run_attention(const model::context& c, const step_rows& rows,
+                                         step_selections& selections,
+                                         const selection_overrides& overrides,
+                                         const model::residual& in,
+                                         const model::residual_out& out) const {
+  const kernels::arena::mark scope(c.scratch);
+  model::residual current = in;
+  if (weights_.engram) {
+    model::apply_engram(c, layer_, *weights_.engram, rows.engram.at(layer_), in.streams,
+                        out.streams);
+    current.streams = out.streams;
+  }
+  offer_streams(c, layer_, "in.stream", current.streams);
+  c.probes.offer(layer_, "in.pre_mix", current.pre);
+  const auto frame =
+      model::begin_sublayer(c, weights_.attention.hc, weights_.attention.norm, current);
+  offer_coefficients(c, layer_, "hc_attn.pre", "hc_attn.post", "hc_attn.comb", frame);
+  c.probes.offer(layer_, "attn.in", frame.x);
+  const auto y = attention(c, rows, selections, overrides, frame.x);
+  if (!y) return fail(y.error());
+  c.probes.offer(layer_, "attn.out", *y);
+  model::end_sublayer(c, frame, current, *y, out);
+  offer_streams(c, layer_, "mid.stream", out.streams);
+  return {};
+}
+
+void layer_runner::run_moe(const model::context& c, const selection_overrides& overrides,
+                           const model::residual& in, const model::residual_out& out) const {
+  const kernels::arena::mark scope(c.scratch);
+  const auto frame = model::begin_sublayer(c, weights_.moe.hc, weights_.moe.norm, in);
+  offer_coefficients(c, layer_, "hc_ffn.pre", "hc_ffn.post", "hc_ffn.comb", frame);
+  c.probes.offer(layer_, "ffn.in", frame.x);
+  const auto forced = overrides.experts.find(layer_);
+  const auto y = model::run_moe(
+      c, layer_, weights_.moe, frame.x,
+      forced == overrides.experts.end() ? matrix_view<const std::int32_t>{} : forced->second);
+  c.probes.offer(layer_, "ffn.out", y);
+  model::end_sublayer(c, frame, in, y, out);
+  offer_streams(c, layer_, "out.stream", out.streams);
+}
+
+result<matrix_view<bf16>> layer_runner::attention(const model::context& c, const step_rows& rows,
+                                                  step_selections& selections,
+                                                  const selection_overrides& overrides,
+                                                  matrix_view<bf16> x) const {
+  const model::attention_weights& weights = weights_.attention;
+  const auto quantized = model::quantize(c, x);
+  const auto query = model::project_query(c, weights, quantized, schedule_.ratio);
+  c.probes.offer(layer_, "attn.qr", query.compressed);
+  c.probes.offer(layer_, "attn.q", query.q, {as_u32(c.rows()), config_.heads, config_.head_dim});
+  const auto own = model::make_window_entries(c, weights, quantized, schedule_.ratio);
+  offer_packed(c, layer_, "attn.window_kv", own, model::window_entry_format, config_.head_dim);
+
+  if (schedule_.mode == model::layer_mode::full) {
+    if (const result<void> created = create_global(c, rows, x); !created)
+      return fail(created.error());
+  }
+  const selection* chosen = nullptr;
+  if (schedule_.index_source) {
+    if (*schedule_.index_source == layer_) select(c, rows, selections, x, query.compressed);
+    const auto forced = overrides.positions.find(*schedule_.index_source);
+    chosen = forced != overrides.positions.end()
+                 ? &forced->second
+                 : &selections.by_source.at(*schedule_.index_source);
+  }
+  const auto entries = visible_entries(c, rows, chosen, own);
+  const auto y = model::attend(c, layer_, weights, query, entries, schedule_.ratio);
+  for (const span_rows& span : rows.spans)
+    span.sequence->window(layer_).write(span.span.first_position,
+                                        own.rows_from(span.first_row, span.span.rows_count));
+  return y;
+}
+
+result<void> layer_runner::create_global(const model::context& c, const step_rows& rows,
+                                         matrix_view<const bf16> x) const {
+  const model::compressor_weights& weights = *weights_.attention.compressor;
+  if (schedule_.ratio == 1) {
+    const auto latents = model::latents_of_rows(c, weights, x);
+    for (const span_rows& span : rows.spans)
+      if (const result<void> made = create_per_row(c, span, latents); !made) return made;
+  } else {
+    const auto inputs = model::project_compressor(c, weights, x);
+    for (const span_rows& span : rows.spans)
+      if (const result<void> made = create_grouped(c, span, inputs); !made) return made;
+  }
+  offer_global(c, rows);
+  return {};
+}
+
+result<void> layer_runner::create_per_row(const model::context& c, const span_rows& span,
+                                          matrix_view<const bf16> latents) const {
+  const std::size_t first = span.first_row;
+  const std::size_t count = span.span.rows_count;
+  const auto entries = model::make_global_entries(c, layer_, *weights_.attention.indexer,
+                                                  latents.rows_from(first, count),
+                                                  c.positions.subspan(first, count));
+  return span.sequence->global(layer_).append(entries.main, entries.index_keys);
+}
+
+result<void> layer_runner::create_grouped(const model::context& c, const span_rows& span,
+                                          const model::compressor_inputs& inputs) const {
+  const std::uint32_t ratio = schedule_.ratio;
+  const std::size_t width = config_.head_dim;
+  const std::uint32_t begin = span.span.first_position;
+  const std::uint32_t end = begin + span.span.rows_count;
+  memory::global_cache& cache = span.sequence->global(layer_);
+  memory::position_ring& pending = span.sequence->pending(layer_);
+  const std::uint32_t first_group = begin / ratio;
+  const std::uint32_t groups = end / ratio - first_group;
+  CEDAR_ASSERT(cache.written() == first_group, "global entries do not continue where they ended");
+
+  const auto waiting = c.scratch.take<float>(span.span.rows_count, 2 * width);
+  for (std::uint32_t i = 0; i < span.span.rows_count; ++i) {
+    std::ranges::copy(inputs.values.row(span.first_row + i), waiting.row_data(i));
+    std::ranges::copy(inputs.gates.row(span.first_row + i), waiting.row_data(i) + width);
+  }
+  if (groups > 0) {
+    const model::compressor_inputs members{c.scratch.take<float>(groups * ratio, width),
+                                           c.scratch.take<float>(groups * ratio, width)};
+    for (std::uint32_t i = 0; i < groups * ratio; ++i) {
+      const std::uint32_t position = first_group * ratio + i;
+      const float* row = position < begin ? reinterpret_cast<const float*>(pending.row(position))
+                                          : waiting.row_data(position - begin);
+      std::copy_n(row, width, members.values.row_data(i));
+      std::copy_n(row + width, width, members.gates.row_data(i));
+    }
+    const auto positions = c.scratch.take<std::int32_t>(1, groups);
+    for (std::uint32_t j = 0; j < groups; ++j)
+      positions.data[j] = static_cast<std::int32_t>((first_group + j) * ratio);
+    const auto latents = model::pool_groups(c, *weights_.attention.compressor, members, ratio);
+    const auto entries = model::make_global_entries(c, layer_, *weights_.attention.indexer, latents,
+                                                    positions.row(0));
+    if (const result<void> kept = cache.append(entries.main, entries.index_keys); !kept)
+      return kept;
+  }
+  pending.write(
+      begin, {reinterpret_cast<const std::byte*>(waiting.data), waiting.rows, pending.row_bytes()});
+  return {};
+}
+
+void layer_runner::select(const model::context& c, const step_rows& rows,
+                          step_selections& selections, matrix_view<const bf16> x,
+                          matrix_view<const bf16> compressed) const {
+  const auto query = model::make_index_query(c, layer_, *weights_.attention.indexer, x, compressed);
+  selection& chosen = selections.by_source[layer_];
+  chosen.resize(c.rows());
+  if (schedule_.makes_candidates) selections.candidates.resize(c.rows());
+
+  std::uint32_t longest = 0;
+  for (const span_rows& span : rows.spans)
+    longest = std::max(longest, span.sequence->global(*schedule_.owner).written());
+  // All rows' scores are kept only for a probe: at a million entries they would not fit.
+  const bool keep_scores = c.probes.wants(layer_, "index.score");
+  const auto scores = c.scratch.take<bf16>(keep_scores ? c.rows() : 1, longest);
+  const auto keys = c.scratch.take<const std::byte*>(1, longest);
+  for (const span_rows& span : rows.spans) {
+    const memory::global_cache& cache = span.sequence->global(*schedule_.owner);
+    for (std::uint32_t j = 0; j < cache.written(); ++j) keys.data[j] = cache.index_key(j);
+    for (std::size_t i = 0; i < span.span.rows_count; ++i) {
+      const std::size_t row = span.first_row + i;
+      const std::uint32_t visible = visible_count(c.positions[row], schedule_.ratio);
+      const std::span<bf16> all_scores = scores.row(keep_scores ? row : 0);
+      const std::span<bf16> row_scores = all_scores.first(visible);
+      model::score_row(c, query, row, {keys.data, visible}, row_scores);
+      std::ranges::fill(all_scores.subspan(visible),
+                        kernels::to_bf16(-std::numeric_limits<float>::infinity()));
+      if (schedule_.makes_candidates)
+        kernels::select_candidates(row_scores, config_.candidate_block_size,
+                                   config_.candidate_blocks, selections.candidates[row]);
+      if (schedule_.uses_candidates)
+        kernels::select_top_k_in_pool(row_scores, selections.candidates.at(row), config_.index_topk,
+                                      chosen[row]);
+      else
+        kernels::select_top_k(row_scores, config_.index_topk, chosen[row]);
+    }
+  }
+  c.probes.offer(layer_, "index.score", scores);
+  offer_selection(c, layer_, chosen);
+}
+
+std::span<const kernels::attention_entries> layer_runner::visible_entries(
+    const model::context& c, const step_rows& rows, const selection* chosen,
+    matrix_view<const std::byte> own) const {
+  const auto entries = c.scratch.take<kernels::attention_entries>(1, c.rows());
+  for (const span_rows& span : rows.spans) {
+    const memory::position_ring& ring = span.sequence->window(layer_);
+    const std::uint32_t begin = span.span.first_position;
+    for (std::size_t i = 0; i < span.span.rows_count; ++i) {
+      const std::size_t row = span.first_row + i;
+      const std::uint32_t position = begin + as_u32(i);
+      const std::uint32_t oldest =
+          position + 1 > config_.window ? position + 1 - config_.window : 0;
+      const std::size_t window_count = position - oldest + 1;
+      const std::size_t selected_count = chosen == nullptr ? 0 : (*chosen)[row].size();
+      const auto pointers = c.scratch.take<const std::byte*>(1, window_count + selected_count);
+      for (std::uint32_t p = oldest; p <= position; ++p)
+        pointers.data[p - oldest] =
+            p < begin ? ring.row(p) : own.row_data(span.first_row + (p - begin));
+      if (selected_count > 0) {
+        const memory::global_cache& cache = span.sequence->global(*schedule_.owner);
+        for (std::size_t j = 0; j < selected_count; ++j)
+          pointers.data[window_count + j] = cache.main_entry((*chosen)[row][j]);
+      }
+      entries.data[row] = {{pointers.data, window_count},
+                           {pointers.data + window_count, selected_count}};
+    }
+  }
+  return entries.row(0);
+}
+
+void layer_runner::offer_global(const model::context& c, const step_rows& rows) const {
+  if (!c.probes.wants(layer_, "attn.compress_kv") && !c.probes.wants(layer_, "index.k")) return;
+  for (const span_rows& span : rows.spans) {
+    const memory::global_cache& cache = span.sequence->global(layer_);
+    const std::size_t count = cache.written();
+    const auto main = c.scratch.take<std::byte>(
+        count, kernels::entry_bytes(model::global_entry_format, config_.head_dim));
+    const auto keys = c.scratch.take<std::byte>(
+        count, kernels::entry_bytes(model::index_entry_format, config_.index_head_dim));
+    for (std::uint32_t j = 0; j < count; ++j) {
+      std::copy_n(cache.main_entry(j), main.cols, main.row_data(j));
+      std::copy_n(cache.index_key(j), keys.cols, keys.row_data(j));
+    }
+    offer_packed(c, layer_, "attn.compress_kv", main, model::global_entry_format, config_.head_dim);
+    offer_packed(c, layer_, "index.k", keys, model::index_entry_format, config_.index_head_dim);
+  }
+}
+
+}  // namespace cedar::stage

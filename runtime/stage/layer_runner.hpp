@@ -1,0 +1,65 @@
+// One layer over the rows of a step: the order of the parts, and their meeting with sequence state.
+//
+// The arithmetic is runtime/model's; this file decides which entries a row sees. A query at
+// position t sees window positions max(0, t - W + 1)..t (from the ring before the step, from the
+// step's own rows after) and the global entries of complete groups, 0..floor((t + 1) / r) - 1.
+#pragma once
+
+#include "runtime/base/result.hpp"
+#include "runtime/model/compressor.hpp"
+#include "runtime/model/context.hpp"
+#include "runtime/model/hyper_connection.hpp"
+#include "runtime/model/schedule.hpp"
+#include "runtime/model/weights.hpp"
+#include "runtime/stage/step_rows.hpp"
+
+namespace cedar::stage {
+
+class layer_runner {
+ public:
+  /// All references must outlive the runner.
+  layer_runner(const model::model_config& config, const model::schedule& schedule,
+               std::uint32_t layer, const model::layer_weights& weights)
+      : config_(config), schedule_(schedule[layer]), layer_(layer), weights_(weights) {}
+
+  /// Runs the layer. `in` and `out` hold rows.count() rows; out.streams may be in.streams' memory.
+  /// Writes the rows' window KV and, at an owner, its new global entries into the sequences
+  /// (visible as *written*; sequence lengths are the caller's to move). errc::capacity: no free
+  /// page; the caller takes the step back by truncating its sequences.
+  result<void> run(const model::context& c, const step_rows& rows, step_selections& selections,
+                   const selection_overrides& overrides, const model::residual& in,
+                   const model::residual_out& out) const;
+
+  /// The first half: Engram if the layer has a module, and the attention sublayer.
+  result<void> run_attention(const model::context& c, const step_rows& rows,
+                             step_selections& selections, const selection_overrides& overrides,
+                             const model::residual& in, const model::residual_out& out) const;
+  /// The second half: the MoE sublayer, of rows that know nothing of each other.
+  void run_moe(const model::context& c, const selection_overrides& overrides,
+               const model::residual& in, const model::residual_out& out) const;
+
+ private:
+  result<kernels::matrix_view<kernels::bf16>> attention(
+      const model::context& c, const step_rows& rows, step_selections& selections,
+      const selection_overrides& overrides, kernels::matrix_view<kernels::bf16> x) const;
+  result<void> create_global(const model::context& c, const step_rows& rows,
+                             kernels::matrix_view<const kernels::bf16> x) const;
+  result<void> create_grouped(const model::context& c, const span_rows& span,
+                              const model::compressor_inputs& inputs) const;
+  result<void> create_per_row(const model::context& c, const span_rows& span,
+                              kernels::matrix_view<const kernels::bf16> latents) const;
+  void select(const model::context& c, const step_rows& rows, step_selections& selections,
+              kernels::matrix_view<const kernels::bf16> x,
+              kernels::matrix_view<const kernels::bf16> compressed) const;
+  std::span<const kernels::attention_entries> visible_entries(
+      const model::context& c, const step_rows& rows, const selection* chosen,
+      kernels::matrix_view<const std::byte> own) const;
+  void offer_global(const model::context& c, const step_rows& rows) const;
+
+  const model::model_config& config_;
+  const model::layer_schedule& schedule_;
+  std::uint32_t layer_;
+  const model::layer_weights& weights_;
+};
+
+}  // namespace cedar::stage

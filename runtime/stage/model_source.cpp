@@ -1,0 +1,88 @@
+#include "runtime/stage/model_source.hpp"
+
+#include "runtime/model/manifest.hpp"
+#include "runtime/stage/weight_loader.hpp"
+#include "runtime/store/fingerprint.hpp"
+#include "runtime/text/engram_token_map.hpp"
+#include "runtime/text/tokenizer.hpp"
+
+namespace cedar::stage {
+
+namespace {
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "" : "\n") + line;
+  return text;
+}
+
+}  // namespace
+
+model_source::model_source(model::model_config config, store::checkpoint checkpoint,
+                           std::vector<std::string> notes)
+    : config_(std::move(config)),
+      schedule_(config_),
+      checkpoint_(std::move(checkpoint)),
+      notes_(std::move(notes)) {}
+
+result<std::unique_ptr<model_source>> model_source::open(const std::filesystem::path& folder) {
+  model::config_reading reading = model::read_config(folder);
+  if (!reading.config) return fail(reading.code, joined(reading.errors));
+  result<store::checkpoint> checkpoint = store::checkpoint::open(folder);
+  if (!checkpoint) return fail(checkpoint.error());
+  const auto expected = model::manifest(*reading.config);
+  const result<void> checked = model::check(expected, *checkpoint).outcome(folder.string());
+  if (!checked) return fail(checked.error());
+  return std::unique_ptr<model_source>(new model_source(
+      std::move(*reading.config), std::move(*checkpoint), std::move(reading.warnings)));
+}
+
+result<std::uint64_t> model_source::fingerprint() const {
+  const result<store::fingerprint> print =
+      store::content_fingerprint(checkpoint_, model::canonical_text(config_));
+  if (!print) return fail(print.error());
+  return print->high ^ print->low;
+}
+
+result<embedding_stage> model_source::make_embedding() const {
+  const auto table = load_embedding(checkpoint_, config_);
+  if (!table) return fail(table.error());
+  return embedding_stage(config_, *table);
+}
+
+result<engram_stage> model_source::make_engram() const {
+  auto hash = model::make_engram_tables(config_);
+  if (!hash) return fail(hash.error());
+  const auto tokenizer = text::tokenizer::load(folder() / "tokenizer.json");
+  if (!tokenizer) return fail(tokenizer.error());
+  auto token_map = text::engram_token_map(
+      *tokenizer,
+      {config_.vocabulary, config_.engram.compressed_vocabulary, config_.engram.pad_token});
+  if (!token_map) return fail(token_map.error());
+  std::vector<model::engram_table_weights> tables;
+  for (std::uint32_t module = 0; module < config_.engram.layers.size(); ++module) {
+    const auto table = load_engram_table(checkpoint_, config_, module);
+    if (!table) return fail(table.error());
+    tables.push_back(*table);
+  }
+  return engram_stage(config_, std::move(*hash), std::move(tables), std::move(*token_map));
+}
+
+result<std::unique_ptr<layer_stage>> model_source::make_layers(
+    const kernels::backend& backend, const layer_stage_options& options) const {
+  std::vector<model::layer_weights> layers;
+  for (std::uint32_t layer = options.first_layer; layer <= options.last_layer; ++layer) {
+    auto weights = load_layer(checkpoint_, config_, schedule_, layer);
+    if (!weights) return fail(weights.error());
+    layers.push_back(std::move(*weights));
+  }
+  return std::make_unique<layer_stage>(backend, config_, schedule_, std::move(layers), options);
+}
+
+result<std::unique_ptr<head_stage>> model_source::make_head(const kernels::backend& backend) const {
+  const auto weights = load_head(checkpoint_, config_);
+  if (!weights) return fail(weights.error());
+  return std::make_unique<head_stage>(backend, config_, *weights);
+}
+
+}  // namespace cedar::stage

@@ -1,0 +1,37 @@
+#include "runtime/stage/sequence_state.hpp"
+
+#include "kernels/base/check.hpp"
+#include "runtime/model/compressor.hpp"
+
+namespace cedar::stage {
+
+sequence_state::sequence_state(const model::model_config& config, const model::schedule& schedule,
+                               std::uint32_t first_layer, std::uint32_t last_layer,
+                               memory::kv_page_pool& pool) {
+  const std::uint32_t slack = ring_slack(config);
+  const std::size_t window_bytes =
+      kernels::entry_bytes(model::window_entry_format, config.head_dim);
+  const std::size_t pending_bytes = std::size_t{2} * config.head_dim * sizeof(float);
+  for (std::uint32_t layer = first_layer; layer <= last_layer; ++layer) {
+    windows_.emplace(layer, memory::position_ring(config.window + slack, window_bytes));
+    const model::layer_schedule& entry = schedule[layer];
+    if (entry.mode != model::layer_mode::full) continue;
+    globals_.emplace(layer, memory::global_cache(pool));
+    ratios_.emplace(layer, entry.ratio);
+    if (entry.ratio > 1)
+      pending_.emplace(layer, memory::position_ring(entry.ratio - 1 + slack, pending_bytes));
+  }
+}
+
+void sequence_state::truncate(std::uint32_t positions) {
+  if (positions >= written_) return;
+  for (auto& [owner, cache] : globals_) cache.truncate(positions / ratios_.at(owner));
+  written_ = positions;
+}
+
+void sequence_state::commit(step_id step, std::uint32_t positions) {
+  committed_ = positions;
+  if (step == last_step_) truncate(positions);
+}
+
+}  // namespace cedar::stage

@@ -1,0 +1,66 @@
+// What a stage remembers of one request between steps.
+//
+// 1. `written` rows are visible to later rows; `committed` rows have been confirmed by a verdict.
+// 2. truncate() takes back everything beyond a position: window rings and pending compressor rows
+// only
+//    move their length, global entries are dropped, pages return to the pool.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+
+#include "runtime/base/ids.hpp"
+#include "runtime/memory/global_cache.hpp"
+#include "runtime/memory/position_ring.hpp"
+#include "runtime/model/config.hpp"
+#include "runtime/model/schedule.hpp"
+
+namespace cedar::stage {
+
+/// Rows of slack in every ring: a verdict may take back at most this many rows of a step.
+inline std::uint32_t ring_slack(const model::model_config& config) noexcept {
+  return config.dspark.block_size + 1;
+}
+
+class sequence_state {
+ public:
+  /// For layers [first, last] of the model.
+  sequence_state(const model::model_config& config, const model::schedule& schedule,
+                 std::uint32_t first_layer, std::uint32_t last_layer, memory::kv_page_pool& pool);
+
+  std::uint32_t written() const noexcept { return written_; }
+  std::uint32_t committed() const noexcept { return committed_; }
+
+  /// Rows up to `positions` are being written by `step`.
+  void write(step_id step, std::uint32_t positions) noexcept {
+    last_step_ = step;
+    written_ = positions;
+  }
+  /// The verdict on `step`: rows [0, positions) stand. Rows beyond are taken back, unless a later
+  /// step has continued the request: the scheduler does that only after rows that cannot be
+  /// rejected.
+  void commit(step_id step, std::uint32_t positions);
+
+  /// Window KV of a layer, packed rows by position.
+  memory::position_ring& window(std::uint32_t layer) { return windows_.at(layer); }
+  /// Global KV of an owner.
+  memory::global_cache& global(std::uint32_t owner) { return globals_.at(owner); }
+  /// fp32 k and g (2 * head_dim floats a row) of tokens that wait for their group; owners of ratio
+  /// >= 2.
+  memory::position_ring& pending(std::uint32_t owner) { return pending_.at(owner); }
+
+  /// Rows from `positions` on never happened.
+  void truncate(std::uint32_t positions);
+
+ private:
+  std::map<std::uint32_t, memory::position_ring> windows_;
+  std::map<std::uint32_t, memory::global_cache> globals_;
+  std::map<std::uint32_t, memory::position_ring> pending_;
+  std::map<std::uint32_t, std::uint32_t> ratios_;  ///< of the owners
+  step_id last_step_;
+  std::uint32_t written_ = 0;
+  std::uint32_t committed_ = 0;
+};
+
+}  // namespace cedar::stage

@@ -1,0 +1,66 @@
+#include "runtime/stage/step_join.hpp"
+
+#include <algorithm>
+
+namespace cedar::stage {
+
+result<step_join::partial*> step_join::partial_of(step_id step, join_time now) {
+  const auto found = steps_.find(step);
+  if (found != steps_.end()) return &found->second;
+  if (steps_.size() == steps_max_)
+    return fail(errc::malformed, "step " + std::to_string(step.value) + " arrived while " +
+                                     std::to_string(steps_max_) + " steps wait for inputs");
+  partial& made = steps_[step];
+  made.first_arrival = now;
+  return &made;
+}
+
+namespace {
+error twice(const char* what, step_id step) {
+  return {errc::malformed,
+          "step " + std::to_string(step.value) + ": a second " + what + " arrived"};
+}
+}  // namespace
+
+result<void> step_join::add(flow::step_table table, join_time now) {
+  const result<partial*> step = partial_of(table.step, now);
+  if (!step) return fail(step.error());
+  if ((*step)->table) return fail(twice("step table", table.step));
+  (*step)->table = std::move(table);
+  return {};
+}
+
+result<void> step_join::add(flow::row_block block, join_time now) {
+  const bool engram = block.kind == flow::row_kind::engram_rows;
+  const bool expected = engram ? std::ranges::count(inputs_.engram_layers, block.layer) > 0
+                               : inputs_.rows == block.kind;
+  if (!expected)
+    return fail(errc::malformed, "step " + std::to_string(block.step.value) +
+                                     ": rows of a kind this unit does not take");
+  const result<partial*> step = partial_of(block.step, now);
+  if (!step) return fail(step.error());
+  const step_id id = block.step;
+  if (engram) {
+    const std::uint32_t layer = block.layer;
+    if (!(*step)->engram.try_emplace(layer, std::move(block)).second)
+      return fail(twice("block of Engram rows", id));
+    return {};
+  }
+  if ((*step)->rows) return fail(twice("block of rows", id));
+  (*step)->rows = std::move(block);
+  return {};
+}
+
+std::optional<joined_step> step_join::pop() {
+  if (steps_.empty()) return std::nullopt;
+  partial& oldest = steps_.begin()->second;
+  const bool complete = oldest.table && (!inputs_.rows || oldest.rows) &&
+                        oldest.engram.size() == inputs_.engram_layers.size();
+  if (!complete) return std::nullopt;
+  joined_step out{std::move(*oldest.table), std::move(oldest.rows), {}, oldest.first_arrival};
+  for (auto& [layer, block] : oldest.engram) out.engram.push_back(std::move(block));
+  steps_.erase(steps_.begin());
+  return out;
+}
+
+}  // namespace cedar::stage

@@ -1,0 +1,65 @@
+// Collects the inputs of a unit by step, and says which step can run.
+//
+// 1. A step runs when all its inputs are there, and steps run in ascending order.
+// 2. Arrival order does not matter. Two inputs of the same kind for one step are an error.
+// 3. At most `steps_max` steps wait; more is an error: credit should have prevented it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/flow/messages.hpp"
+
+namespace cedar::stage {
+
+using join_time = std::chrono::steady_clock::time_point;
+
+/// The inputs that a unit waits for besides the step table.
+struct join_inputs {
+  std::optional<flow::row_kind> rows;  ///< embedded, activation or head_input
+  std::vector<std::uint32_t> engram_layers;  ///< one engram_rows block for each
+};
+
+struct joined_step {
+  flow::step_table table;
+  std::optional<flow::row_block> rows;
+  std::vector<flow::row_block> engram;
+  join_time first_arrival;  ///< of any input of the step
+};
+
+class step_join {
+ public:
+  step_join(join_inputs inputs, std::size_t steps_max)
+      : inputs_(std::move(inputs)), steps_max_(steps_max) {}
+
+  /// Error malformed: an input that the unit does not expect, twice the same, or too many steps.
+  result<void> add(flow::step_table table, join_time now);
+  result<void> add(flow::row_block block, join_time now);
+
+  /// The oldest step, if it is complete.
+  std::optional<joined_step> pop();
+
+  /// Steps that wait, complete or not.
+  std::size_t waiting() const noexcept { return steps_.size(); }
+  void clear() { steps_.clear(); }
+
+ private:
+  struct partial {
+    std::optional<flow::step_table> table;
+    std::optional<flow::row_block> rows;
+    std::map<std::uint32_t, flow::row_block> engram;
+    join_time first_arrival;
+  };
+
+  result<partial*> partial_of(step_id step, join_time now);
+
+  join_inputs inputs_;
+  std::size_t steps_max_;
+  std::map<step_id, partial> steps_;
+};
+
+}  // namespace cedar::stage

@@ -1,0 +1,19 @@
+#include "runtime/stage/tap_messages.hpp"
+
+#include <cstring>
+
+namespace cedar::stage {
+
+model::taps probes_of(const flow::step_table& table,
+                      const std::function<void(flow::tap)>& receive) {
+  if (table.taps.empty() || !receive) return {};
+  return {table.taps, [&table, &receive](const model::tapped_tensor& tensor) {
+            kernels::buffer copy(tensor.bytes.size());
+            if (!tensor.bytes.empty())
+              std::memcpy(copy.data(), tensor.bytes.data(), tensor.bytes.size());
+            receive({table.step, table.epoch, tensor.name, tensor.type, tensor.shape,
+                     flow::freeze(std::move(copy))});
+          }};
+}
+
+}  // namespace cedar::stage

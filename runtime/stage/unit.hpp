@@ -1,0 +1,55 @@
+// A placed part of the model as a reactor: messages in, messages out, no actor, no thread, no wire.
+//
+// The same units run under actors, in simulations and in tests. A unit decides what a message means
+// and when its inputs are complete; whoever drives it moves messages and credit.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/flow/messages.hpp"
+#include "runtime/stage/embedding_stage.hpp"
+#include "runtime/stage/engram_stage.hpp"
+#include "runtime/stage/head_stage.hpp"
+#include "runtime/stage/layer_stage.hpp"
+
+namespace cedar::stage {
+
+using unit_time = std::chrono::steady_clock::time_point;
+
+/// One step that a unit worked on.
+struct unit_work {
+  step_id step;
+  std::uint32_t rows = 0;
+  unit_time first_arrival;  ///< of any input
+  unit_time begin;  ///< all inputs were there
+  unit_time end;
+};
+
+/// What a unit wants to be done after it took a message.
+struct unit_output {
+  std::vector<flow::message> messages;  ///< to send, in this order
+  std::vector<unit_work> work;  ///< steps that were run; their inputs are used up
+};
+
+class unit {
+ public:
+  virtual ~unit() = default;
+
+  /// Takes one message. Errors are the step's: malformed input, capacity, ...; the unit stays
+  /// usable.
+  virtual result<unit_output> take(flow::message message) = 0;
+
+  /// A new epoch: everything of the old one is void.
+  virtual void begin_epoch() = 0;
+};
+
+std::unique_ptr<unit> make_embedding_unit(embedding_stage stage);
+std::unique_ptr<unit> make_engram_unit(engram_stage stage);
+/// `steps_max`: steps that may wait for inputs at once (the plan's steps in flight).
+std::unique_ptr<unit> make_layer_unit(std::unique_ptr<layer_stage> stage, std::size_t steps_max);
+std::unique_ptr<unit> make_head_unit(std::unique_ptr<head_stage> stage, std::size_t steps_max);
+
+}  // namespace cedar::stage

@@ -1,0 +1,192 @@
+#include "runtime/stage/weight_loader.hpp"
+
+#include <optional>
+
+namespace cedar::stage {
+
+using kernels::bf16;
+using kernels::matrix_view;
+
+namespace {
+
+/// Fetches tensors of one prefix and remembers the first failure, so that a unit's binding reads as
+/// a list of names.
+class binder {
+ public:
+  binder(const store::checkpoint& checkpoint, std::string prefix)
+      : checkpoint_(checkpoint), prefix_(std::move(prefix)) {}
+
+  template <class T>
+  matrix_view<const T> matrix(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    const std::span<const T> elements = fetch<T>(name, {rows, cols});
+    if (elements.empty()) return {};
+    return {elements.data(), rows, cols};
+  }
+
+  template <class T>
+  std::span<const T> vector(const std::string& name, std::uint64_t size) {
+    return fetch<T>(name, {size});
+  }
+
+  kernels::fp8_weight_view fp8(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    return {matrix<std::uint8_t>(name + ".weight", rows, cols),
+            matrix<std::uint8_t>(name + ".scale", (rows + 31) / 32, cols / 32)};
+  }
+
+  kernels::fp4_weight_view fp4(const std::string& name, std::uint64_t rows, std::uint64_t cols) {
+    return {matrix<std::uint8_t>(name + ".weight", rows, cols / 2),
+            matrix<std::uint8_t>(name + ".scale", rows, cols / 32)};
+  }
+
+  template <class T>
+  result<T> finish(T value) {
+    if (failure_) return fail(*failure_);
+    return value;
+  }
+
+ private:
+  template <class T>
+  std::span<const T> fetch(const std::string& name, std::vector<std::uint64_t> shape) {
+    if (failure_) return {};
+    const result<store::tensor_view> tensor = checkpoint_.tensor(prefix_ + name);
+    if (!tensor) {
+      failure_ = tensor.error();
+      return {};
+    }
+    const store::tensor_info& info = *tensor->info;
+    if (info.shape != shape || !store::stores<T>(info.dtype)) {
+      failure_ = error{errc::mismatch,
+                       "tensor " + info.name + " is " + std::string(to_string(info.dtype)) + " " +
+                           store::shape_text(info.shape) + ", the configuration wants shape " +
+                           store::shape_text(shape)};
+      return {};
+    }
+    return tensor->as<T>();
+  }
+
+  const store::checkpoint& checkpoint_;
+  std::string prefix_;
+  std::optional<error> failure_;
+};
+
+model::hyper_connection_weights bind_hc(binder& b, const model::model_config& config,
+                                        const std::string& name) {
+  const std::uint64_t s = config.streams;
+  const std::uint64_t outputs = (2 + s) * s;
+  return {b.matrix<float>(name + "_fn", outputs, s * config.width),
+          b.vector<float>(name + "_base", outputs), b.vector<float>(name + "_scale", 3)};
+}
+
+model::compressor_weights bind_compressor(binder& b, const model::model_config& config,
+                                          std::uint32_t ratio) {
+  model::compressor_weights out;
+  out.wkv = b.matrix<bf16>("attn.compressor.wkv.weight", config.head_dim, config.width);
+  if (ratio > 1)
+    out.wgate = b.matrix<bf16>("attn.compressor.wgate.weight", config.head_dim, config.width);
+  out.norm = b.vector<bf16>("attn.compressor.norm.weight", config.head_dim);
+  return out;
+}
+
+model::indexer_weights bind_indexer(binder& b, const model::model_config& config, bool owns_keys) {
+  model::indexer_weights out;
+  const std::uint64_t width = config.index_head_dim;
+  out.wq_b = b.fp8("attn.indexer.wq_b", config.index_heads * width, config.q_rank);
+  out.weights_proj =
+      b.matrix<bf16>("attn.indexer.weights_proj.weight", config.index_heads, config.width);
+  if (owns_keys) {
+    out.wk = b.matrix<bf16>("attn.indexer.wk.weight", width, config.head_dim);
+    out.k_norm = b.vector<bf16>("attn.indexer.k_norm.weight", width);
+  }
+  return out;
+}
+
+model::attention_weights bind_attention(binder& b, const model::model_config& config,
+                                        const model::layer_schedule& entry) {
+  const std::uint64_t q_width = std::uint64_t{config.heads} * config.head_dim;
+  const std::uint64_t o_width = std::uint64_t{config.o_groups} * config.o_rank;
+  model::attention_weights out;
+  out.hc = bind_hc(b, config, "hc_attn");
+  out.norm = b.vector<bf16>("attn_norm.weight", config.width);
+  out.sinks = b.vector<float>("attn.attn_sink", config.heads);
+  out.wq_a = b.fp8("attn.wq_a", config.q_rank, config.width);
+  out.q_norm = b.vector<bf16>("attn.q_norm.weight", config.q_rank);
+  out.wq_b = b.fp8("attn.wq_b", q_width, config.q_rank);
+  out.wkv = b.fp8("attn.wkv", config.head_dim, config.width);
+  out.kv_norm = b.vector<bf16>("attn.kv_norm.weight", config.head_dim);
+  out.wo_a = b.fp8("attn.wo_a", o_width, q_width / config.o_groups);
+  out.wo_b = b.fp8("attn.wo_b", config.width, o_width);
+  const bool owns = entry.mode == model::layer_mode::full;
+  if (owns) out.compressor = bind_compressor(b, config, entry.ratio);
+  if (owns || entry.mode == model::layer_mode::reindex) out.indexer = bind_indexer(b, config, owns);
+  return out;
+}
+
+model::moe_weights bind_moe(binder& b, const model::model_config& config) {
+  model::moe_weights out;
+  const std::uint64_t d = config.width;
+  const std::uint64_t inner = config.expert_inner;
+  out.hc = bind_hc(b, config, "hc_ffn");
+  out.norm = b.vector<bf16>("ffn_norm.weight", d);
+  out.gate = b.matrix<bf16>("ffn.gate.weight", config.routed_experts, d);
+  out.bias = b.vector<float>("ffn.gate.bias", config.routed_experts);
+  out.bias_vl = b.vector<float>("ffn.gate.bias_vl", config.routed_experts);
+  for (std::uint32_t e = 0; e < config.routed_experts; ++e) {
+    const std::string name = "ffn.experts." + std::to_string(e);
+    out.experts.push_back({b.fp4(name + ".w1", inner, d), b.fp4(name + ".w2", d, inner),
+                           b.fp4(name + ".w3", inner, d)});
+  }
+  out.shared = {b.fp8("ffn.shared_experts.w1", inner, d), b.fp8("ffn.shared_experts.w2", d, inner),
+                b.fp8("ffn.shared_experts.w3", inner, d)};
+  return out;
+}
+
+model::engram_weights bind_engram(binder& b, const model::model_config& config) {
+  const std::uint64_t s = config.streams;
+  return {b.fp8("engram.wkv", (s + 1) * config.width,
+                std::uint64_t{config.engram_columns()} * config.engram.head_dim),
+          b.matrix<bf16>("engram.q_weight", s, config.width),
+          b.matrix<bf16>("engram.k_weight", s, config.width)};
+}
+
+std::string layer_prefix(std::uint32_t layer) {
+  return "layers." + std::to_string(layer) + ".";
+}
+
+}  // namespace
+
+result<model::layer_weights> load_layer(const store::checkpoint& checkpoint,
+                                        const model::model_config& config,
+                                        const model::schedule& schedule, std::uint32_t layer) {
+  binder b(checkpoint, layer_prefix(layer));
+  const model::layer_schedule& entry = schedule[layer];
+  model::layer_weights out{bind_attention(b, config, entry), bind_moe(b, config), {}};
+  if (entry.engram) out.engram = bind_engram(b, config);
+  return b.finish(std::move(out));
+}
+
+result<matrix_view<const bf16>> load_embedding(const store::checkpoint& checkpoint,
+                                               const model::model_config& config) {
+  binder b(checkpoint, "");
+  return b.finish(b.matrix<bf16>("embed.weight", config.vocabulary, config.width));
+}
+
+result<model::head_weights> load_head(const store::checkpoint& checkpoint,
+                                      const model::model_config& config) {
+  binder b(checkpoint, "");
+  model::head_weights out{b.vector<bf16>("norm.weight", config.width),
+                          b.matrix<bf16>("head.weight", config.vocabulary, config.width)};
+  return b.finish(out);
+}
+
+result<model::engram_table_weights> load_engram_table(const store::checkpoint& checkpoint,
+                                                      const model::model_config& config,
+                                                      std::uint32_t module) {
+  binder b(checkpoint, layer_prefix(config.engram.layers.at(module)));
+  const std::uint64_t rows = config.engram.rows.at(module);
+  model::engram_table_weights out{
+      b.matrix<std::uint8_t>("engram.embed.weight", rows, config.engram.head_dim),
+      b.matrix<std::uint8_t>("engram.embed.scale", rows, config.engram.head_dim / 32)};
+  return b.finish(out);
+}
+
+}  // namespace cedar::stage

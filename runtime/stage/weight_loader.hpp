@@ -1,0 +1,32 @@
+// Binds the tensors of one placed unit to the structs that the model computes with.
+//
+// Only the tensors of the unit that is asked for are touched; shapes and dtypes are checked again
+// here, so that a view of a wrong shape can never reach a kernel. Views are valid while the
+// checkpoint lives. Errors: not_found or mismatch, naming the tensor.
+#pragma once
+
+#include "runtime/base/result.hpp"
+#include "runtime/model/config.hpp"
+#include "runtime/model/schedule.hpp"
+#include "runtime/model/weights.hpp"
+#include "runtime/store/checkpoint.hpp"
+
+namespace cedar::stage {
+
+result<model::layer_weights> load_layer(const store::checkpoint& checkpoint,
+                                        const model::model_config& config,
+                                        const model::schedule& schedule, std::uint32_t layer);
+
+/// The token table [vocabulary, d].
+result<kernels::matrix_view<const kernels::bf16>> load_embedding(
+    const store::checkpoint& checkpoint, const model::model_config& config);
+
+result<model::head_weights> load_head(const store::checkpoint& checkpoint,
+                                      const model::model_config& config);
+
+/// The table of the module before config.engram.layers[module].
+result<model::engram_table_weights> load_engram_table(const store::checkpoint& checkpoint,
+                                                      const model::model_config& config,
+                                                      std::uint32_t module);
+
+}  // namespace cedar::stage
