@@ -1,0 +1,55 @@
+// What somebody asks for, and what comes back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/ids.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/flow/messages.hpp"
+
+namespace cedar::session {
+
+/// A generation over token ids. Text is the gateway's business.
+struct generation_request {
+  std::vector<token_id> prompt;  ///< at least one id
+  std::uint32_t new_tokens_max = 0;  ///< generated tokens at most; 0: only the prompt is run
+  bool ignore_eos = false;  ///< go on past the end-of-sequence token
+  /// Ids to feed after the prompt, one step each, whatever the model would choose (teacher
+  /// forcing). Generation ends with the last of them; new_tokens_max and the end of sequence do not
+  /// apply.
+  std::vector<token_id> forced;
+  /// The last rows of the prompt whose logits are wanted; at least 1 is computed.
+  std::uint32_t prompt_logits = 1;
+  bool want_logits = false;  ///< deliver logit rows with the events
+  std::vector<std::string> taps;  ///< names of intermediates to deliver
+};
+
+enum class finish_reason : std::uint8_t {
+  none,  ///< not finished
+  stop,  ///< the model chose the end of sequence
+  length,  ///< new_tokens_max, the forced ids, or the context are used up
+};
+
+std::string_view to_string(finish_reason reason) noexcept;
+
+/// One row whose logits were wanted.
+struct row_event {
+  request_id request;
+  std::uint32_t position = 0;  ///< of the row
+  bool in_prompt = false;  ///< the row and its successor are both prompt rows: `token` is not used
+  token_id token = 0;  ///< the model's choice for position + 1
+  float log_probability = 0;
+  finish_reason finish = finish_reason::none;  ///< set on a request's last event
+  std::span<const float> logits;  ///< [vocabulary] or empty; valid while the proposal lives
+};
+
+/// Numbers of one finished request.
+struct usage {
+  std::uint32_t prompt_tokens = 0;
+  std::uint32_t completion_tokens = 0;
+};
+
+}  // namespace cedar::session

@@ -1,0 +1,102 @@
+// The single authority on tokens, positions and epochs: turns requests into steps and proposals
+// into verdicts.
+//
+// 1. A step is a table of rows over many requests. Decode rows come first, then prompt chunks in
+// order
+//    of arrival, up to rows_per_step rows.
+// 2. A request has at most one decode row in flight; chunks of a prompt may follow each other
+// without
+//    waiting, because prompt rows are never rejected.
+// 3. Steps are answered in order: accept() takes the proposal of the oldest step in flight.
+// 4. Every request that was submitted ends in exactly one event with a finish reason, or in
+// fail_all(). Knows no actor, no clock, no transport. Not thread-safe: one owner.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/flow/messages.hpp"
+#include "runtime/session/request.hpp"
+
+namespace cedar::session {
+
+struct scheduler_limits {
+  std::uint32_t rows_per_step = 1;
+  std::uint32_t requests_max = 1;  ///< in the pipeline at once; more wait in the queue
+  std::uint32_t queue_max = 1;  ///< waiting requests at most
+  std::uint32_t context_max = 1;  ///< positions of one request, prompt included
+  std::uint32_t steps_in_flight = 1;
+  std::uint32_t vocabulary = 0;
+  std::uint32_t lookback = 0;  ///< ids before a span that Engram addresses need
+  token_id eos_token = 1;
+};
+
+struct step_outcome {
+  flow::verdict verdict;  ///< for every holder of state
+  std::vector<row_event> events;  ///< in row order
+};
+
+class step_scheduler {
+ public:
+  explicit step_scheduler(const scheduler_limits& limits) : limits_(limits) {}
+
+  /// Queues requests, all or none. Errors, naming the request by its place: invalid_argument (empty
+  /// prompt, a token outside the vocabulary), capacity (prompt and forced ids do not fit the
+  /// context; the queue is full).
+  result<std::vector<request_id>> submit(const std::vector<generation_request>& requests);
+
+  /// The next step, or nothing: no rows to run, or as many steps in flight as allowed.
+  std::optional<flow::step_table> next_step();
+
+  /// Takes the proposal of the oldest step in flight. Errors: mismatch (another step, or rows that
+  /// the step did not want); the scheduler is unchanged then.
+  result<step_outcome> accept(const flow::proposal& proposal);
+
+  /// Gives every request up and raises the epoch: late messages of the old one are void. Returns
+  /// the requests that were given up.
+  std::vector<request_id> fail_all();
+
+  epoch_id epoch() const noexcept { return epoch_; }
+  /// The oldest step whose proposal is awaited.
+  std::optional<step_id> oldest_step() const {
+    return in_flight_.empty() ? std::nullopt : std::optional(in_flight_.front().step);
+  }
+  std::size_t steps_in_flight() const noexcept { return in_flight_.size(); }
+  /// Requests that were submitted and have not finished.
+  std::size_t requests() const noexcept { return active_.size() + queue_.size(); }
+  /// Of a request that is active or has just finished with the last accept().
+  const usage* usage_of(request_id request) const;
+
+ private:
+  struct active_request {
+    generation_request ask;
+    std::vector<token_id> tokens;  ///< prompt, then accepted tokens
+    std::uint32_t scheduled = 0;  ///< rows put into steps so far
+    usage used;
+  };
+
+  result<void> check(const generation_request& request) const;
+  void admit();
+  bool wants_rows(const active_request& request) const noexcept;
+  void add_span(flow::step_table& table, request_id id, active_request& request,
+                std::uint32_t rows);
+  std::vector<row_event> rows_of_span(const flow::row_span& span, active_request& request,
+                                      std::span<const flow::proposed_token> proposed,
+                                      std::span<const float> logits);
+  finish_reason take_token(active_request& request, token_id token);
+
+  scheduler_limits limits_;
+  epoch_id epoch_;
+  std::uint64_t next_request_ = 1;
+  std::uint64_t next_step_ = 1;
+  std::deque<std::pair<request_id, generation_request>> queue_;
+  std::map<request_id, active_request> active_;  ///< by arrival
+  std::map<request_id, usage> finished_;  ///< by the last accept()
+  std::deque<flow::step_table> in_flight_;
+};
+
+}  // namespace cedar::session
