@@ -1,0 +1,84 @@
+#include "runtime/local/local_engine.hpp"
+
+#include <map>
+
+#include "runtime/stage/tap_messages.hpp"
+
+namespace cedar::local {
+
+local_engine::local_engine(const stage::model_source& source, const engine_options& options,
+                           stage::embedding_stage embedding, stage::engram_stage engram,
+                           std::unique_ptr<stage::layer_stage> layers,
+                           std::unique_ptr<stage::head_stage> head)
+    : source_(source),
+      options_(options),
+      embedding_(std::move(embedding)),
+      engram_(std::move(engram)),
+      layers_(std::move(layers)),
+      head_(std::move(head)) {}
+
+result<std::unique_ptr<local_engine>> local_engine::open(const stage::model_source& source,
+                                                         const kernels::backend& backend,
+                                                         const engine_options& options) {
+  engine_options used = options;
+  if (used.context_max == 0) used.context_max = source.config().max_positions;
+  if (used.context_max > source.config().max_positions)
+    return fail(errc::invalid_argument,
+                "a context of " + std::to_string(used.context_max) + " positions is beyond the " +
+                    std::to_string(source.config().max_positions) + " of the model");
+  auto embedding = source.make_embedding();
+  if (!embedding) return fail(embedding.error());
+  auto engram = source.make_engram();
+  if (!engram) return fail(engram.error());
+  auto layers = source.make_layers(
+      backend, {0, source.config().layers - 1, used.requests_max, used.context_max});
+  if (!layers) return fail(layers.error());
+  auto head = source.make_head(backend);
+  if (!head) return fail(head.error());
+  return std::unique_ptr<local_engine>(new local_engine(source, used, std::move(*embedding),
+                                                        std::move(*engram), std::move(*layers),
+                                                        std::move(*head)));
+}
+
+result<flow::proposal> local_engine::run(const flow::step_table& table,
+                                         const std::function<void(flow::tap)>& on_tap,
+                                         const stage::selection_overrides& overrides) {
+  const model::taps probes = stage::probes_of(table, on_tap);
+  const auto embedded = embedding_.run(table);
+  if (!embedded) return fail(embedded.error());
+  const auto engram = engram_.run(table);
+  if (!engram) return fail(engram.error());
+  const auto head_input = layers_->run(table, *embedded, *engram, probes, overrides);
+  if (!head_input) return fail(head_input.error());
+  return head_->run(table, *head_input, probes);
+}
+
+result<std::vector<session::usage>> local_engine::generate(
+    const std::vector<session::generation_request>& requests,
+    const session::generation_sink& sink) {
+  session::step_scheduler scheduler(
+      {options_.rows_per_step, options_.requests_max, static_cast<std::uint32_t>(requests.size()),
+       options_.context_max, 1, source_.config().vocabulary, source_.config().engram_lookback(),
+       source_.config().eos_token});
+  const auto ids = scheduler.submit(requests);
+  if (!ids) return fail(ids.error());
+  std::map<request_id, std::size_t> index_of;
+  for (std::size_t i = 0; i < ids->size(); ++i) index_of.emplace((*ids)[i], i);
+  std::vector<session::usage> used(requests.size());
+  while (const auto table = scheduler.next_step()) {
+    const result<flow::proposal> proposal = run(*table, sink.on_tap);
+    if (!proposal) return fail(proposal.error());
+    const result<session::step_outcome> outcome = scheduler.accept(*proposal);
+    if (!outcome) return fail(outcome.error());
+    apply(outcome->verdict);
+    for (const session::row_event& event : outcome->events) {
+      const std::size_t index = index_of.at(event.request);
+      if (event.finish != session::finish_reason::none)
+        used[index] = *scheduler.usage_of(event.request);
+      if (sink.on_row) sink.on_row(index, event);
+    }
+  }
+  return used;
+}
+
+}  // namespace cedar::local

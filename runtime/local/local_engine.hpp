@@ -1,0 +1,53 @@
+// The whole model in one process and one thread, as direct calls: the single-process runner, and
+// the oracle that every placement is compared with.
+#pragma once
+
+#include <memory>
+
+#include "runtime/session/generator.hpp"
+#include "runtime/session/step_scheduler.hpp"
+#include "runtime/stage/model_source.hpp"
+
+namespace cedar::local {
+
+struct engine_options {
+  std::uint32_t rows_per_step = 128;
+  std::uint32_t requests_max = 16;
+  std::uint32_t context_max = 0;  ///< 0: the model's max_positions
+};
+
+/// embedding -> engram -> all layers -> head.
+class local_engine final : public session::generator {
+ public:
+  /// `source` and `backend` must outlive the engine. Errors: those of model_source's factories;
+  /// invalid_argument: options beyond the model.
+  static result<std::unique_ptr<local_engine>> open(const stage::model_source& source,
+                                                    const kernels::backend& backend,
+                                                    const engine_options& options);
+
+  result<std::vector<session::usage>> generate(
+      const std::vector<session::generation_request>& requests,
+      const session::generation_sink& sink) override;
+
+  /// One step, for callers that build their own. Taps that the step names go to `on_tap`.
+  result<flow::proposal> run(const flow::step_table& table,
+                             const std::function<void(flow::tap)>& on_tap,
+                             const stage::selection_overrides& overrides = {});
+  void apply(const flow::verdict& verdict) { layers_->apply(verdict); }
+
+  const stage::layer_stage& layers() const noexcept { return *layers_; }
+
+ private:
+  local_engine(const stage::model_source& source, const engine_options& options,
+               stage::embedding_stage embedding, stage::engram_stage engram,
+               std::unique_ptr<stage::layer_stage> layers, std::unique_ptr<stage::head_stage> head);
+
+  const stage::model_source& source_;
+  engine_options options_;
+  stage::embedding_stage embedding_;
+  stage::engram_stage engram_;
+  std::unique_ptr<stage::layer_stage> layers_;
+  std::unique_ptr<stage::head_stage> head_;
+};
+
+}  // namespace cedar::local
