@@ -1,0 +1,129 @@
+#include "actors/edge_set.hpp"
+
+#include <algorithm>
+
+#include "kernels/base/check.hpp"
+
+namespace cedar::actors {
+
+namespace {
+
+step_id step_of(const flow::message& message) {
+  return std::visit(
+      [](const auto& value) {
+        if constexpr (requires { value.step; }) return value.step;
+        return step_id{};
+      },
+      message);
+}
+
+std::uint32_t layer_of(const flow::message& message) {
+  const auto* block = std::get_if<flow::row_block>(&message);
+  return block == nullptr ? 0 : block->layer;
+}
+
+}  // namespace
+
+void edge_set::bind(const std::vector<edge_end>& ends) {
+  for (const edge_end& end : ends) {
+    if (end.outbound)
+      outbound_.emplace(end.contract.edge,
+                        outbound_end{flow::outbound_edge(end.contract, end.queue_messages_max),
+                                     end.carries, end.layer, end.peer});
+    else
+      inbound_.emplace(end.contract.edge, inbound_end{flow::inbound_edge(end.contract), end.peer});
+  }
+}
+
+void edge_set::send(const flow::message& message) {
+  bool sent = false;
+  for (auto& [id, end] : outbound_) {
+    if (end.carries != flow::kind_of(message) || end.layer != layer_of(message)) continue;
+    end.edge.push(message, flow::edge_time::clock::now());
+    flush(end);
+    sent = true;
+  }
+  CEDAR_ASSERT(sent, "no edge carries " + std::string(flow::kind_of(message)));
+}
+
+void edge_set::flush(outbound_end& end) {
+  const auto now = flow::edge_time::clock::now();
+  const std::chrono::nanoseconds waited_before = end.edge.statistics().waited;
+  while (auto stamped = end.edge.pop(now)) {
+    if (trace_.on()) {
+      const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(
+          end.edge.statistics().waited - waited_before);
+      trace_.add({trace_kind::message, end.edge.contract().name, step_of(stamped->body).value,
+                  trace_us(now) - waited.count(), waited.count(), flow::credit_bytes(stamped->body),
+                  0});
+    }
+    deliver_(end.peer, std::make_shared<const flow::stamped_message>(std::move(*stamped)));
+  }
+}
+
+result<std::optional<flow::message>> edge_set::receive(const packet_ref& packet) {
+  const edge_id id = packet->head.edge;
+  if (const auto* credit = std::get_if<flow::credit>(&packet->body)) {
+    const auto found = outbound_.find(id);
+    if (found == outbound_.end())
+      return fail(errc::malformed,
+                  "credit for edge " + std::to_string(id.value) + ", which does not leave here");
+    if (const result<void> granted = found->second.edge.grant(packet->head, *credit); !granted)
+      return fail(granted.error());
+    flush(found->second);
+    return std::nullopt;
+  }
+  const auto found = inbound_.find(id);
+  if (found == inbound_.end())
+    return fail(errc::malformed,
+                "a message on edge " + std::to_string(id.value) + ", which does not end here");
+  const result<flow::arrival> arrived = found->second.edge.accept(packet->head, packet->body);
+  if (!arrived) return fail(arrived.error());
+  if (*arrived != flow::arrival::fresh) return std::nullopt;
+  held_.push_back(
+      {id, flow::epoch_of(packet->body), flow::credit_bytes(packet->body), step_of(packet->body)});
+  return packet->body;
+}
+
+void edge_set::release(const held_input& input) {
+  inbound_end& end = inbound_.at(input.edge);
+  end.edge.consumed(input.epoch, input.bytes);
+  while (auto credit = end.edge.pop_credit())
+    deliver_(end.peer, std::make_shared<const flow::stamped_message>(std::move(*credit)));
+}
+
+void edge_set::consumed_step(step_id step) {
+  const auto used = std::ranges::stable_partition(
+      held_, [step](const held_input& input) { return input.step != step; });
+  const std::vector<held_input> inputs(used.begin(), used.end());
+  held_.erase(used.begin(), used.end());
+  for (const held_input& input : inputs) release(input);
+}
+
+void edge_set::consumed_now() {
+  CEDAR_REQUIRE(!held_.empty(), "no packet to release");
+  const held_input input = held_.back();
+  held_.pop_back();
+  release(input);
+}
+
+bool edge_set::flushed(std::string_view kind) const {
+  return std::ranges::all_of(outbound_, [kind](const auto& entry) {
+    return entry.second.carries != kind || entry.second.edge.queued() == 0;
+  });
+}
+
+void edge_set::begin_epoch(epoch_id epoch) {
+  held_.clear();
+  for (auto& [id, end] : outbound_) end.edge.reset(epoch);
+  for (auto& [id, end] : inbound_) end.edge.reset(epoch);
+}
+
+std::vector<edge_set::edge_report> edge_set::report() const {
+  std::vector<edge_report> out;
+  for (const auto& [id, end] : outbound_)
+    out.push_back({end.edge.contract().name, end.edge.statistics()});
+  return out;
+}
+
+}  // namespace cedar::actors

@@ -1,0 +1,81 @@
+// All edge ends of one unit: numbering, credit and delivery, so that a unit only sees messages.
+//
+// Not an actor and not thread-safe: it lives in the state of the actor that owns the unit.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+#include "runtime/base/trace.hpp"
+
+namespace cedar::actors {
+
+class edge_set {
+ public:
+  /// Hands a packet to the other side of an edge.
+  using deliver_fn = std::function<void(const packet_sink& to, packet_ref packet)>;
+
+  /// `trace` outlives the set.
+  edge_set(trace_recorder& trace, deliver_fn deliver)
+      : trace_(trace), deliver_(std::move(deliver)) {}
+
+  void bind(const std::vector<edge_end>& ends);
+
+  /// Sends a message on every outbound edge that carries its kind (engram_rows: and its layer); it
+  /// may wait there for credit. A message that no edge carries is a defect.
+  void send(const flow::message& message);
+
+  /// Judges an arrived packet. Credit is dealt with here. A fresh message is returned, to be used
+  /// and then released with consumed_step() or consumed_now(). Errors: as inbound_edge::accept.
+  result<std::optional<flow::message>> receive(const packet_ref& packet);
+
+  /// The inputs of a step are used up: their credit goes back.
+  void consumed_step(step_id step);
+  /// The packet that was received last is used up.
+  void consumed_now();
+
+  /// Every message of an outbound edge that carries `kind` has found credit.
+  bool flushed(std::string_view kind) const;
+
+  /// Starts a new epoch on all edges.
+  void begin_epoch(epoch_id epoch);
+
+  struct edge_report {
+    std::string name;
+    flow::outbound_statistics sent;
+  };
+  /// Outbound edges with what they carried so far.
+  std::vector<edge_report> report() const;
+
+ private:
+  struct outbound_end {
+    flow::outbound_edge edge;
+    std::string carries;
+    std::uint32_t layer;
+    packet_sink peer;
+  };
+  struct inbound_end {
+    flow::inbound_edge edge;
+    packet_sink peer;
+  };
+  struct held_input {
+    edge_id edge;
+    epoch_id epoch;
+    std::uint64_t bytes = 0;
+    step_id step;
+  };
+
+  void flush(outbound_end& end);
+  void release(const held_input& input);
+
+  trace_recorder& trace_;
+  deliver_fn deliver_;
+  std::map<edge_id, outbound_end> outbound_;
+  std::map<edge_id, inbound_end> inbound_;
+  std::vector<held_input> held_;
+};
+
+}  // namespace cedar::actors

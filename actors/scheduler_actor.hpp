@@ -1,0 +1,40 @@
+// The scheduler under CAF: requests in, steps out, proposals in, verdicts out.
+//
+// All decisions are session::step_scheduler's. The actor adds delivery, credit, and a deadline on
+// every step. A verdict leaves before the next step table, and no table leaves while a verdict
+// waits for credit, so that a stage never meets a new request before it has freed a finished one.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+#include "runtime/base/trace.hpp"
+#include "runtime/session/step_scheduler.hpp"
+
+namespace cedar::actors {
+
+/// Where the scheduler's results go. Called in the actor's context: must not block.
+struct scheduler_listener {
+  /// Rows of one step. `proposal` keeps the events' logits alive.
+  std::function<void(const flow::proposal& proposal, const std::vector<session::row_event>& events)>
+      on_rows;
+  /// A request has ended well.
+  std::function<void(request_id, const session::usage&)> on_finished;
+  std::function<void(flow::tap)> on_tap;
+  /// The pipeline cannot go on: the requests that were given up, and why.
+  std::function<void(const std::vector<request_id>&, const fault&)> on_failed;
+};
+
+struct scheduler_config {
+  session::scheduler_limits limits;
+  std::chrono::milliseconds step_deadline{0};  ///< from a step's table to its proposal
+  scheduler_listener listener;
+  trace_recorder* trace = nullptr;  ///< outlives the actor
+};
+
+scheduler_actor spawn_scheduler(caf::actor_system& system, scheduler_config config);
+
+}  // namespace cedar::actors

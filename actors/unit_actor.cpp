@@ -1,0 +1,76 @@
+#include "actors/unit_actor.hpp"
+
+#include "actors/edge_set.hpp"
+
+namespace cedar::actors {
+
+namespace {
+
+struct unit_state {
+  std::string name;
+  std::unique_ptr<stage::unit> unit;
+  fault_sink supervisor;
+  trace_recorder* trace = nullptr;
+  std::unique_ptr<edge_set> edges;
+
+  void record(const stage::unit_work& work) const {
+    if (!trace->on()) return;
+    const std::int64_t arrived = trace_us(work.first_arrival);
+    const std::int64_t begin = trace_us(work.begin);
+    trace->add({trace_kind::wait, name, work.step.value, arrived, begin - arrived, 0, work.rows});
+    trace->add({trace_kind::compute, name, work.step.value, begin, trace_us(work.end) - begin, 0,
+                work.rows});
+  }
+
+  result<void> handle(const packet_ref& packet) {
+    auto message = edges->receive(packet);
+    if (!message) return fail(message.error());
+    if (!*message) return {};
+    const bool of_step = !std::holds_alternative<flow::verdict>(**message);
+    const auto output = unit->take(std::move(**message));
+    if (!output) return fail(output.error());
+    for (const flow::message& out : output->messages) edges->send(out);
+    for (const stage::unit_work& work : output->work) {
+      record(work);
+      edges->consumed_step(work.step);
+    }
+    if (!of_step) edges->consumed_now();
+    return {};
+  }
+};
+
+unit_actor::behavior_type unit_behavior(unit_actor::stateful_pointer<unit_state> self,
+                                        const std::shared_ptr<unit_config>& config) {
+  unit_state& state = self->state;
+  state.name = config->name;
+  state.unit = std::move(config->unit);
+  state.supervisor = config->supervisor;
+  state.trace = config->trace;
+  state.edges = std::make_unique<edge_set>(
+      *config->trace,
+      [self](const packet_sink& to, packet_ref packet) { self->send(to, std::move(packet)); });
+  return {
+      [self](const packet_ref& packet) {
+        const result<void> handled = self->state.handle(packet);
+        if (!handled)
+          self->send(self->state.supervisor,
+                     std::make_shared<const fault>(fault{self->state.name, handled.error()}));
+      },
+      [self](bind_atom, const edge_ends_ref& ends) {
+        self->state.edges->bind(*ends);
+        return bound_atom::value;
+      },
+  };
+}
+
+}  // namespace
+
+unit_actor spawn_unit(caf::actor_system& system, unit_config config) {
+  const bool detached = config.computes;
+  // SHARED: with the actor's constructor, which empties it.
+  const auto shared = std::make_shared<unit_config>(std::move(config));
+  return detached ? system.spawn<caf::detached>(unit_behavior, shared)
+                  : system.spawn(unit_behavior, shared);
+}
+
+}  // namespace cedar::actors
