@@ -43,9 +43,9 @@ void engram_gate_rows(const engram_gate_arguments& a) {
           a.image_rows[row] != 0 ? 0.0F : canonical::sigmoid(std::copysign(root, rho));
       a.gates.row_data(row)[k] = gate;
       for (std::size_t i = 0; i < size; i += width)
-        store_first(
-            hn::MulAdd(set(gate), load_first(value + i, size - i), load_first(x + i, size - i)),
-            a.out.row_data(row) + k * size + i, size - i);
+        store_first(hn::Add(load_first(x + i, size - i),
+                            hn::Mul(set(gate), load_first(value + i, size - i))),
+                    a.out.row_data(row) + k * size + i, size - i);
     }
   }
 }

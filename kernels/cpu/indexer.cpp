@@ -31,8 +31,8 @@ void compressor_pool_rows(const compressor_pool_arguments& a) {
       }
       auto sum = zero();
       for (std::size_t t = 0; t < a.ratio; ++t)
-        sum = hn::MulAdd(load_first(a.values.row_data(first + t) + i, size - i),
-                         hn::Div(load(weights + t * width), total), sum);
+        sum = hn::Add(sum, hn::Mul(load_first(a.values.row_data(first + t) + i, size - i),
+                                   hn::Div(load(weights + t * width), total)));
       store_first(sum, a.z.row_data(group) + i, size - i);
     }
   }

@@ -42,7 +42,7 @@ HWY_INLINE void fill_rotation(const rope_arguments& a, std::size_t row, float* c
   }
 }
 
-/// Both elements of a pair: x_i' = fma(x_i, cosine, x_other * sine of i).
+/// Both elements of a pair: x_i' = x_i * cosine + x_other * sine of i, each operation rounded.
 void rope_rows(const rope_arguments& a) {
   const std::size_t rotated = 2 * a.frequencies.size();
   if (rotated == 0) return;
@@ -56,8 +56,8 @@ void rope_rows(const rope_arguments& a) {
       for (std::size_t i = 0; i < rotated; i += width) {
         const auto values = load_first(x + i, rotated - i);
         const auto others = hn::Mul(hn::Shuffle2301(values), load_first(sines + i, rotated - i));
-        const auto turned = hn::MulAdd(values, load_first(cosines + i, rotated - i), others);
-        store_first(turned, x + i, rotated - i);
+        const auto scaled = hn::Mul(values, load_first(cosines + i, rotated - i));
+        store_first(hn::Add(scaled, others), x + i, rotated - i);
       }
     }
   }

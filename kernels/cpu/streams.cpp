@@ -48,7 +48,7 @@ HWY_INLINE void split_coefficients(const hc_coefficients_arguments& a, std::size
                                    const float* projections, float factor) {
   const std::size_t streams = a.pre.cols;
   const auto logit = [&](std::size_t index, std::size_t group) {
-    return std::fma(projections[index] * factor, a.scale[group], a.base[index]);
+    return projections[index] * factor * a.scale[group] + a.base[index];
   };
   for (std::size_t i = 0; i < streams; ++i) {
     a.pre.row_data(row)[i] = canonical::sigmoid(logit(i, 0)) + a.epsilon;
@@ -84,13 +84,14 @@ void hc_collapse_rows(const hc_collapse_arguments& a) {
     for (std::size_t i = 0; i < size; i += width) {
       auto sum = zero();
       for (std::size_t stream = 0; stream < a.pre.cols; ++stream)
-        sum = hn::MulAdd(set(pre[stream]), load_first(streams + stream * size + i, size - i), sum);
+        sum = hn::Add(sum,
+                      hn::Mul(set(pre[stream]), load_first(streams + stream * size + i, size - i)));
       store_first(sum, a.y.row_data(row) + i, size - i);
     }
   }
 }
 
-/// post * y first, then the old streams in ascending order, each by fused multiply-add. The old
+/// The old streams are added in ascending order, then post * y; each operation rounded. The old
 /// streams of `width` elements are read before the new ones are written: they may be the same.
 void hc_expand_rows(const hc_expand_arguments& a) {
   const std::size_t size = a.y.cols;
@@ -106,10 +107,12 @@ void hc_expand_rows(const hc_expand_arguments& a) {
               old + stream * width);
       const auto y = load_first(a.y.row_data(row) + i, size - i);
       for (std::size_t k = 0; k < streams; ++k) {
-        auto sum = hn::Mul(set(post[k]), y);
+        auto mixed = zero();
         for (std::size_t stream = 0; stream < streams; ++stream)
-          sum = hn::MulAdd(set(combine[stream * streams + k]), load(old + stream * width), sum);
-        store_first(sum, a.out.row_data(row) + k * size + i, size - i);
+          mixed = hn::Add(mixed,
+                          hn::Mul(set(combine[stream * streams + k]), load(old + stream * width)));
+        store_first(hn::Add(hn::Mul(set(post[k]), y), mixed), a.out.row_data(row) + k * size + i,
+                    size - i);
       }
     }
   }

@@ -144,7 +144,7 @@ void hc_coefficients(const hc_coefficients_arguments& a) {
     const float factor = mean_square_root_inverse(a.streams.row(row), a.rms_epsilon);
     const auto logit = [&](std::size_t index, std::size_t group) {
       const float m = canonical::dot(x, a.fn.row(index)) * factor;
-      return std::fma(m, a.scale[group], a.base[index]);
+      return m * a.scale[group] + a.base[index];
     };
     for (std::size_t i = 0; i < s; ++i) {
       a.pre.row(row)[i] = canonical::sigmoid(logit(i, 0)) + a.epsilon;
@@ -181,7 +181,7 @@ void hc_collapse(const hc_collapse_arguments& a) {
     for (std::size_t i = 0; i < a.y.cols; ++i) {
       float sum = 0;
       for (std::size_t s = 0; s < a.pre.cols; ++s)
-        sum = std::fma(a.pre.row(row)[s], to_float(a.streams.row(row)[s * a.y.cols + i]), sum);
+        sum += a.pre.row(row)[s] * to_float(a.streams.row(row)[s * a.y.cols + i]);
       a.y.row(row)[i] = to_bf16(sum);
     }
 }
@@ -192,10 +192,11 @@ void hc_expand(const hc_expand_arguments& a) {
     const floats old = widen(a.streams.row(row));
     for (std::size_t k = 0; k < streams; ++k)
       for (std::size_t i = 0; i < a.y.cols; ++i) {
-        float sum = a.post.row(row)[k] * to_float(a.y.row(row)[i]);
+        float mixed = 0;
         for (std::size_t s = 0; s < streams; ++s)
-          sum = std::fma(a.combine.row(row)[s * streams + k], old[s * a.y.cols + i], sum);
-        a.out.row(row)[k * a.y.cols + i] = to_bf16(sum);
+          mixed += a.combine.row(row)[s * streams + k] * old[s * a.y.cols + i];
+        a.out.row(row)[k * a.y.cols + i] =
+            to_bf16(a.post.row(row)[k] * to_float(a.y.row(row)[i]) + mixed);
       }
   }
 }
@@ -211,8 +212,8 @@ void rope(const rope_arguments& a) {
         bf16* pair = a.x.row_data(row) + end - 2 * pairs + 2 * i;
         const float x = to_float(pair[0]);
         const float y = to_float(pair[1]);
-        pair[0] = to_bf16(std::fma(x, turn.cosine, -(y * sine)));
-        pair[1] = to_bf16(std::fma(y, turn.cosine, x * sine));
+        pair[0] = to_bf16(x * turn.cosine - y * sine);
+        pair[1] = to_bf16(y * turn.cosine + x * sine);
       }
 }
 
@@ -226,8 +227,7 @@ void compressor_pool(const compressor_pool_arguments& a) {
       for (std::size_t t = 0; t < a.ratio; ++t) total += canonical::exp(gate(t) - largest);
       float sum = 0;
       for (std::size_t t = 0; t < a.ratio; ++t)
-        sum = std::fma(a.values.row(group * a.ratio + t)[i],
-                       canonical::exp(gate(t) - largest) / total, sum);
+        sum += a.values.row(group * a.ratio + t)[i] * (canonical::exp(gate(t) - largest) / total);
       a.z.row(group)[i] = to_bf16(sum);
     }
 }
@@ -325,8 +325,8 @@ void engram_gate(const engram_gate_arguments& a) {
           a.image_rows[row] != 0 ? 0.0F : canonical::sigmoid(std::copysign(root, rho));
       a.gates.row(row)[k] = gate;
       for (std::size_t i = 0; i < d; ++i)
-        a.out.row(row)[k * d + i] = to_bf16(
-            std::fma(gate, to_float(a.key_values.row(row)[a.gates.cols * d + i]), to_float(x[i])));
+        a.out.row(row)[k * d + i] =
+            to_bf16(to_float(x[i]) + gate * to_float(a.key_values.row(row)[a.gates.cols * d + i]));
     }
 }
 
