@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/cpu/canonical_math.hpp"
 #include "kernels/cpu/canonical_sum.hpp"
@@ -81,8 +82,11 @@ std::vector<float> decode_entry(entry_format format, const std::byte* entry, std
   const std::span<const std::uint8_t> codes(bytes, code_bytes(format, width));
   const std::uint8_t* scales = bytes + codes.size();
   switch (format) {
-    case entry_format::bf16:
-      return widen({reinterpret_cast<const bf16*>(bytes), width});
+    case entry_format::bf16: {
+      std::vector<bf16> values(width);  // an entry may lie at an odd address
+      std::memcpy(values.data(), bytes, 2 * width);
+      return widen(values);
+    }
     case entry_format::fp8_e8m0_32:
       return fp8_row(codes, {scales, width / 32});
     case entry_format::fp4_e8m0_32:
