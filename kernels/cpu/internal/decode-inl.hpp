@@ -2,7 +2,8 @@
 //
 // Each `*_rows` type is a source of rows: `row(index)` gives a cursor, `block` reads elements
 // k .. k+31 of a cursor's row, `tail` the last count < 32 elements (the others become zero). They
-// serve as weights, as activations, and as cache entries alike.
+// serve as weights, as activations, and as cache entries alike. Rows of a matrix also say how many
+// bytes of codes a block has and how far later rows are, for prefetching.
 #if defined(CEDAR_KERNELS_CPU_DECODE_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CEDAR_KERNELS_CPU_DECODE_INL
 #undef CEDAR_KERNELS_CPU_DECODE_INL
@@ -23,39 +24,49 @@ namespace cedar::kernels::cpu::HWY_NAMESPACE {
 inline constexpr std::size_t block_size = 32;
 
 using f16_tag = hn::Rebind<hwy::float16_t, f32_tag>;
-using i16_tag = hn::Rebind<std::int16_t, f32_tag>;
-using i8_tag = hn::Rebind<std::int8_t, f32_tag>;
 
-/// `width` E4M3 codes as code * 2^-8: the code's seven bits, moved up by 7, are a binary16 number
-/// whose exponent is 8 too small, subnormals included. NaN codes come out as 480 * 2^-8.
-HWY_INLINE f32_vector widen_e4m3(const std::uint8_t* codes) {
-  const i16_tag wide;
+/// 16 E4M3 codes as code * 2^-8: the code's seven bits, moved up by 7, are a binary16 number whose
+/// exponent is 8 too small, subnormals included. NaN codes come out as 480 * 2^-8.
+HWY_INLINE lanes16 widen_e4m3(const std::uint8_t* codes) {
+  const hn::FixedTag<std::int8_t, 16> narrow;
+  const hn::FixedTag<std::int16_t, 16> wide;
   const auto signed_codes =
-      hn::PromoteTo(wide, hn::LoadU(i8_tag{}, reinterpret_cast<const std::int8_t*>(codes)));
+      hn::PromoteTo(wide, hn::LoadU(narrow, reinterpret_cast<const std::int8_t*>(codes)));
   // Sign extension has put the sign into bit 15 as well; bit 14 must be cleared of it.
   const auto bits =
       hn::And(hn::ShiftLeft<7>(signed_codes), hn::Set(wide, static_cast<std::int16_t>(0xbfff)));
-  return hn::PromoteTo(f32_tag{}, hn::BitCast(f16_tag{}, bits));
+  lanes16 out;
+#if HWY_TARGET <= HWY_AVX3
+  out.part[0] = hn::PromoteTo(f32_tag{}, hn::BitCast(f16_tag{}, bits));
+#else
+  const hn::Half<decltype(wide)> half;
+  out.part[0] = hn::PromoteTo(f32_tag{}, hn::BitCast(f16_tag{}, hn::LowerHalf(half, bits)));
+  out.part[1] = hn::PromoteTo(f32_tag{}, hn::BitCast(f16_tag{}, hn::UpperHalf(half, bits)));
+#endif
+  return out;
 }
 
 /// 32 E4M3 weight codes with one scale. Weights are checked when a checkpoint is made, not here: a
 /// NaN code counts as 480, and scales above 2^119 overflow.
 HWY_INLINE void decode_e4m3_weights(const std::uint8_t* codes, float scale, lanes16 (&out)[2]) {
   const auto factor = set(scale * 256.0F);
-  for (std::size_t half = 0; half < 2; ++half)
-    for (std::size_t p = 0; p < parts; ++p)
-      out[half].part[p] = hn::Mul(widen_e4m3(codes + 16 * half + width * p), factor);
+  for (std::size_t half = 0; half < 2; ++half) {
+    const lanes16 raw = widen_e4m3(codes + 16 * half);
+    for (std::size_t p = 0; p < parts; ++p) out[half].part[p] = hn::Mul(raw.part[p], factor);
+  }
 }
 
 /// 32 E4M3 codes of activations or entries with one scale, NaN codes and all scales included.
 HWY_INLINE void decode_e4m3(const std::uint8_t* codes, float scale, lanes16 (&out)[2]) {
   const auto factor = set(scale);
-  for (std::size_t half = 0; half < 2; ++half)
+  for (std::size_t half = 0; half < 2; ++half) {
+    const lanes16 raw = widen_e4m3(codes + 16 * half);
     for (std::size_t p = 0; p < parts; ++p) {
-      const auto code = hn::Mul(widen_e4m3(codes + 16 * half + width * p), set(256.0F));
+      const auto code = hn::Mul(raw.part[p], set(256.0F));
       const auto finite = hn::Le(hn::Abs(code), set(448.0F));
       out[half].part[p] = hn::IfThenElse(finite, hn::Mul(code, factor), hn::NaN(f32_tag{}));
     }
+  }
 }
 
 /// 32 E2M1 codes, two a byte, with one scale for each 16 of them.
@@ -83,28 +94,26 @@ HWY_INLINE void decode_e2m1(const std::uint8_t* codes, float scale0, float scale
   alignas(16) static constexpr std::uint8_t upper[16] = {0x00, 0x38, 0x3c, 0x3e, 0x40, 0x42,
                                                          0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe,
                                                          0xc0, 0xc2, 0xc4, 0xc6};
-  const hn::FixedTag<std::uint8_t, 16> bytes;
-  const hn::FixedTag<std::uint16_t, 8> pairs;
-  const auto packed = hn::LoadU(bytes, codes);
-  const auto mask = hn::Set(bytes, std::uint8_t{0x0f});
-  const auto low = hn::And(packed, mask);
-  const auto high =
-      hn::And(hn::BitCast(bytes, hn::ShiftRight<4>(hn::BitCast(pairs, packed))), mask);
-  const auto table = hn::Load(bytes, upper);
-  const auto nothing = hn::Zero(bytes);
-  const auto widen = [](hn::Vec<hn::FixedTag<std::uint8_t, 16> > halves, f32_vector factor)
-                         HWY_ATTR {
-                           const auto numbers = hn::BitCast(f16_tag{}, halves);
-                           return hn::Mul(hn::PromoteTo(f32_tag{}, numbers), factor);
-                         };
-  const auto first = hn::TableLookupBytes(table, hn::InterleaveLower(bytes, low, high));
-  const auto second = hn::TableLookupBytes(table, hn::InterleaveUpper(bytes, low, high));
+  const hn::FixedTag<std::uint8_t, 32> bytes;
+  const hn::FixedTag<std::uint16_t, 16> pairs;
+  const auto packed = hn::PromoteTo(pairs, hn::LoadU(hn::FixedTag<std::uint8_t, 16>{}, codes));
+  // The even element stays in the lower byte of a pair, the odd one moves to the upper byte.
+  const auto spread = hn::And(hn::Or(packed, hn::ShiftLeft<4>(packed)), hn::Set(pairs, 0x0f0fU));
+  const auto halves =
+      hn::TableLookupBytes(hn::LoadDup128(bytes, upper), hn::BitCast(bytes, spread));
+  // Elements 0..7 and 16..23, then 8..15 and 24..31.
+  const auto first = hn::InterleaveLower(bytes, hn::Zero(bytes), halves);
+  const auto second = hn::InterleaveUpper(bytes, hn::Zero(bytes), halves);
+  const hn::Half<decltype(bytes)> half;
+  const auto widen = [](auto numbers, f32_vector factor) HWY_ATTR {
+    return hn::Mul(hn::PromoteTo(f32_tag{}, hn::BitCast(f16_tag{}, numbers)), factor);
+  };
   const auto factor0 = set(scale0);
   const auto factor1 = set(scale1);
-  out[0].part[0] = widen(hn::InterleaveLower(bytes, nothing, first), factor0);
-  out[0].part[1] = widen(hn::InterleaveUpper(bytes, nothing, first), factor0);
-  out[1].part[0] = widen(hn::InterleaveLower(bytes, nothing, second), factor1);
-  out[1].part[1] = widen(hn::InterleaveUpper(bytes, nothing, second), factor1);
+  out[0].part[0] = widen(hn::LowerHalf(half, first), factor0);
+  out[0].part[1] = widen(hn::LowerHalf(half, second), factor0);
+  out[1].part[0] = widen(hn::UpperHalf(half, first), factor1);
+  out[1].part[1] = widen(hn::UpperHalf(half, second), factor1);
 #endif
 }
 
@@ -118,18 +127,22 @@ HWY_INLINE void load_block(const T* from, lanes16 (&out)[2]) {
 template <class T>
 struct plain_rows {
   struct cursor {
-    const T* elements;
+    const T* codes;
   };
+  static constexpr std::size_t bytes_per_block = block_size * sizeof(T);
   matrix_view<const T> view;
 
   HWY_INLINE cursor row(std::size_t index) const { return {view.row_data(index)}; }
+  HWY_INLINE std::size_t bytes_to_later(std::size_t rows) const {
+    return rows * view.stride * sizeof(T);
+  }
   static HWY_INLINE void block(const cursor& at, std::size_t k, lanes16 (&out)[2]) {
-    load_block(at.elements + k, out);
+    load_block(at.codes + k, out);
   }
   static HWY_INLINE void tail(const cursor& at, std::size_t k, std::size_t count,
                               lanes16 (&out)[2]) {
     T padded[block_size] = {};
-    std::memcpy(padded, at.elements + k, count * sizeof(T));
+    std::memcpy(padded, at.codes + k, count * sizeof(T));
     load_block(padded, out);
   }
 };
@@ -189,6 +202,7 @@ struct fp8_rows : e4m3_e8m0_format {
 /// FP8 weights: 32 rows share their scales.
 struct fp8_weight_rows : whole_blocks {
   using cursor = coded_cursor;
+  static constexpr std::size_t bytes_per_block = block_size;
   fp8_weight_view view;
   explicit fp8_weight_rows(const fp8_weight_view& weight) : view(weight) {}
   static HWY_INLINE void block(const cursor& at, std::size_t k, lanes16 (&out)[2]) {
@@ -197,15 +211,18 @@ struct fp8_weight_rows : whole_blocks {
   HWY_INLINE cursor row(std::size_t index) const {
     return {view.codes.row_data(index), view.scales.row_data(index / 32)};
   }
+  HWY_INLINE std::size_t bytes_to_later(std::size_t rows) const { return rows * view.codes.stride; }
 };
 
 struct fp4_weight_rows : e2m1_e8m0_format {
   using cursor = coded_cursor;
+  static constexpr std::size_t bytes_per_block = block_size / 2;
   fp4_weight_view view;
   explicit fp4_weight_rows(const fp4_weight_view& weight) : view(weight) {}
   HWY_INLINE cursor row(std::size_t index) const {
     return {view.codes.row_data(index), view.scales.row_data(index)};
   }
+  HWY_INLINE std::size_t bytes_to_later(std::size_t rows) const { return rows * view.codes.stride; }
 };
 
 /// Packed cache entries, each somewhere in memory.

@@ -61,6 +61,20 @@ struct matrix_sink {
 
 // ---- one row of x ------------------------------------------------------------------------------
 
+/// Asks for the cache line of column k in the row that is `rows` later: rows are short, so that the
+/// processor's own prefetching starts anew for most of them. Once per line of codes.
+template <class Rows>
+HWY_INLINE void prefetch_later(const Rows& all, const typename Rows::cursor& at, std::size_t k,
+                               std::size_t rows) {
+  if constexpr (requires { all.bytes_to_later(rows); }) {
+    constexpr std::size_t bytes = Rows::bytes_per_block;
+    if (k % (block_size * std::max<std::size_t>(64 / bytes, 1)) != 0) return;
+    const std::size_t offset = k / block_size * bytes + all.bytes_to_later(rows);
+    __builtin_prefetch(
+        reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at.codes) + offset));
+  }
+}
+
 /// Products of one segment [begin, end) of x with `vector_rows` weight rows.
 template <class Weights>
 HWY_INLINE void multiply_segment(const Weights& weights,
@@ -83,6 +97,7 @@ HWY_INLINE void multiply_segment(const Weights& weights,
       weights.block(rows[r], k, values);
       add(r, k, values);
     }
+    for (std::size_t r = 0; r < vector_rows; ++r) prefetch_later(weights, rows[r], k, vector_rows);
   }
   if (k < end)
     for (std::size_t r = 0; r < vector_rows; ++r) {
@@ -154,6 +169,7 @@ HWY_INLINE void decode_chunk(const Rows& rows, const typename Rows::cursor& at, 
                              std::size_t end, std::size_t padded, float* out) {
   const std::size_t part_floats = padded / parts;
   for_each_block(rows, at, begin, end, [&](std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
+    prefetch_later(rows, at, k, strip_rows);
     for (std::size_t half = 0; half < 2; ++half)
       for (std::size_t p = 0; p < parts; ++p)
         store(values[half].part[p], out + p * part_floats + ((k - begin) / 16 + half) * width);

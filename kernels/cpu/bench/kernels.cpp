@@ -1,0 +1,193 @@
+// Measures the cpu backend at released sizes, on one thread: linear layers of 5120 x 5120 for one
+// row (GB/s of weight bytes, weights streaming from memory) and for many rows (GFLOP/s), attention
+// of a row with 64 heads of 512 over 128 + 512 entries, index scores of 32 heads of 128 over 16384
+// keys. First the bandwidth that plain reading reaches. Times are CPU time of the thread, best of
+// several runs. An argument "avx2" keeps to AVX2 where there is AVX-512.
+#include <hwy/targets.h>
+#include <immintrin.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/buffer.hpp"
+#include "kernels/cpu/cpu_backend.hpp"
+
+namespace {
+
+using namespace cedar::kernels;
+
+constexpr std::size_t width = 5120;
+constexpr std::size_t pool_bytes = std::size_t{256} << 20;  // several times the L3 cache
+
+double cpu_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+template <class Call>
+double best_seconds(int runs, const Call& call) {
+  double best = 1e9;
+  for (int run = 0; run < runs; ++run) {
+    const double start = cpu_seconds();
+    call();
+    best = std::min(best, cpu_seconds() - start);
+  }
+  return best;
+}
+
+/// Bytes that decode to moderate numbers in every format used here.
+buffer make_pool() {
+  buffer pool(pool_bytes);
+  std::uint32_t seed = 1;
+  for (std::byte& byte : pool.span()) {
+    seed = seed * 1664525U + 1013904223U;
+    byte = static_cast<std::byte>(seed >> 24 & 0xb7U);
+  }
+  return pool;
+}
+
+double read_bandwidth(const buffer& pool) {
+  __m256i sum[4] = {};
+  const double seconds = best_seconds(8, [&] {
+    const auto* data = reinterpret_cast<const __m256i*>(pool.data());
+    for (std::size_t i = 0; i < pool.bytes() / 32; i += 4)
+      for (std::size_t j = 0; j < 4; ++j)
+        sum[j] = _mm256_xor_si256(sum[j], _mm256_load_si256(data + i + j));
+  });
+  alignas(32) int keep[8];
+  _mm256_store_si256(
+      reinterpret_cast<__m256i*>(keep),
+      _mm256_xor_si256(_mm256_xor_si256(sum[0], sum[1]), _mm256_xor_si256(sum[2], sum[3])));
+  volatile int sink = keep[0];
+  (void)sink;
+  return 1e-9 * static_cast<double>(pool.bytes()) / seconds;
+}
+
+/// Runs one linear layer over matrices that follow each other in the pool.
+template <class Call>
+void measure_linear(const char* name, const buffer& pool, double read, double bytes_per_weight,
+                    const Call& call) {
+  const auto matrix_bytes = static_cast<std::size_t>(bytes_per_weight * width * width);
+  const std::size_t matrices = pool.bytes() / matrix_bytes;
+  std::printf("%-16s", name);
+  for (const std::size_t rows : {1U, 2U, 6U, 24U, 96U}) {
+    std::size_t at = 0;
+    const double seconds = best_seconds(rows == 1   ? 40
+                                        : rows < 24 ? 12
+                                                    : 4,
+                                        [&] {
+                                          call(rows, pool.data() + at * matrix_bytes);
+                                          at = (at + 1) % matrices;
+                                        });
+    const double gigabytes = 1e-9 * bytes_per_weight * width * width / seconds;
+    if (rows == 1)
+      std::printf(" %5.1f GB/s (%3.0f %% of reading) |", gigabytes, 100 * gigabytes / read);
+    else
+      std::printf(" %3zu rows %5.1f", rows,
+                  2e-9 * static_cast<double>(rows * width * width) / seconds);
+  }
+  std::puts(" GFLOP/s");
+}
+
+void measure_linears(const backend& cpu, const buffer& pool) {
+  const double read = read_bandwidth(pool);
+  std::printf("reading: %.1f GB/s\n", read);
+  matrix_buffer<bf16> x(96, width);
+  matrix_buffer<bf16> y(96, width);
+  matrix_buffer<float> wide(96, width);
+  matrix_buffer<std::uint8_t> codes(96, width);
+  matrix_buffer<std::uint8_t> x_scales(96, width / 32);
+  for (bf16& value : x.span()) value = to_bf16(0.5F);
+  cpu.quantize_fp8({x.view(), codes.view(), x_scales.view()});
+  matrix_buffer<std::uint8_t> scales(width, width / 32);
+  std::fill(scales.span().begin(), scales.span().end(), std::uint8_t{120});
+  const auto quantised = [&](std::size_t rows) {
+    return fp8_rows_view{codes.rows(rows), x_scales.rows(rows)};
+  };
+  measure_linear("fp8", pool, read, 1.0 + 1.0 / 1024, [&](std::size_t rows, const std::byte* w) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(w);
+    cpu.linear_fp8({y.rows(rows),
+                    quantised(rows),
+                    {{bytes, width, width}, {scales.data(), width / 32, width / 32}}});
+  });
+  measure_linear("fp4", pool, read, 0.5 + 1.0 / 32, [&](std::size_t rows, const std::byte* w) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(w);
+    cpu.linear_fp4({y.rows(rows), quantised(rows), {{bytes, width, width / 2}, scales.view()}});
+  });
+  measure_linear("fp8 weight only", pool, read, 1.0 + 1.0 / 1024,
+                 [&](std::size_t rows, const std::byte* w) {
+                   const auto* bytes = reinterpret_cast<const std::uint8_t*>(w);
+                   cpu.linear_fp8_weight_only(
+                       {y.rows(rows),
+                        x.rows(rows),
+                        {{bytes, width, width}, {scales.data(), width / 32, width / 32}}});
+                 });
+  measure_linear("bf16", pool, read, 2, [&](std::size_t rows, const std::byte* w) {
+    cpu.linear_bf16({y.rows(rows), x.rows(rows), {reinterpret_cast<const bf16*>(w), width, width}});
+  });
+  measure_linear("bf16 to f32", pool, read, 2, [&](std::size_t rows, const std::byte* w) {
+    cpu.linear_f32(
+        {wide.rows(rows), x.rows(rows), {reinterpret_cast<const bf16*>(w), width, width}});
+  });
+}
+
+std::vector<const std::byte*> entries_of(const buffer& pool, std::size_t count, std::size_t bytes) {
+  std::vector<const std::byte*> out;
+  for (std::size_t i = 0; i < count; ++i) out.push_back(pool.data() + i * bytes);
+  return out;
+}
+
+void measure_attention(const backend& cpu, const buffer& pool) {
+  constexpr std::size_t heads = 64;
+  constexpr std::size_t head_dim = 512;
+  const auto window = entries_of(pool, 128, entry_bytes(entry_format::fp8_e8m0_32, head_dim));
+  const auto selected = entries_of(pool, 512, entry_bytes(entry_format::fp4_e4m3_16, head_dim));
+  const attention_entries entries{window, selected};
+  matrix_buffer<bf16> q(1, heads * head_dim);
+  matrix_buffer<bf16> o(1, heads * head_dim);
+  const std::vector<float> sinks(heads, 0.0F);
+  const double seconds = best_seconds(40, [&] {
+    cpu.attention({o.view(),
+                   q.view(),
+                   {&entries, 1},
+                   sinks,
+                   head_dim,
+                   0.044F,
+                   entry_format::fp8_e8m0_32,
+                   entry_format::fp4_e4m3_16});
+  });
+  std::printf("attention of a row: %.2f ms, %.1f GFLOP/s\n", 1e3 * seconds,
+              4e-9 * 640 * heads * head_dim / seconds);
+}
+
+void measure_index_scores(const backend& cpu, const buffer& pool) {
+  constexpr std::size_t heads = 32;
+  constexpr std::size_t head_dim = 128;
+  constexpr std::size_t keys = 16384;
+  constexpr std::size_t bytes = entry_bytes(entry_format::fp4_e8m0_32, head_dim);
+  const auto all = entries_of(pool, keys, bytes);
+  const matrix_view<const std::byte> query(pool.data(), heads, bytes);
+  std::vector<bf16> scores(keys);
+  const std::vector<bf16> weights(heads, to_bf16(0.01F));
+  const double seconds = best_seconds(20, [&] {
+    cpu.index_scores({scores, query, weights, all, head_dim});
+  });
+  std::printf("index scores: %.0f ns a key, %.1f GFLOP/s\n", 1e9 * seconds / keys,
+              2e-9 * keys * heads * head_dim / seconds);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  if (count > 1 && std::string_view(arguments[1]) == "avx2")
+    hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL);
+  const auto cpu = make_cpu_backend();
+  const buffer pool = make_pool();
+  measure_linears(*cpu, pool);
+  measure_attention(*cpu, pool);
+  measure_index_scores(*cpu, pool);
+}
