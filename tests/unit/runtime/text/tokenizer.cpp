@@ -3,12 +3,12 @@
 // random texts with the released tokenizer and every small one.
 #include "runtime/text/tokenizer.hpp"
 
-#include <algorithm>
+#include <array>
 #include <boost/test/unit_test.hpp>
 #include <ctime>
-#include <filesystem>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "tests/unit/runtime/text/fixtures.hpp"
 
@@ -128,6 +128,26 @@ BOOST_AUTO_TEST_CASE(small_tokenizers_load_and_have_the_same_properties) {
     BOOST_TEST(loaded->control_token("<｜User｜>").value() ==
                static_cast<token_id>(loaded->vocabulary_size() == 2048 ? 2040 : 500));
   }
+}
+
+BOOST_AUTO_TEST_CASE(one_tokenizer_serves_several_threads) {
+  const tokenizer& vocabulary = released_tokenizer();
+  std::mt19937_64 random(seed);
+  std::vector<std::string> texts(200);
+  std::vector<tokens> expected;
+  for (std::string& text : texts) {
+    text = random_text(random, 40);
+    expected.push_back(encoded(vocabulary, text, control_strings::tokens));
+  }
+  std::array<std::vector<tokens>, 3> made;  // Boost.Test is used by one thread only
+  std::vector<std::thread> threads;
+  for (std::vector<tokens>& of_thread : made)
+    threads.emplace_back([&texts, &vocabulary, &of_thread] {
+      for (const std::string& text : texts)
+        of_thread.push_back(vocabulary.encode(text, control_strings::tokens).value());
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<tokens>& of_thread : made) BOOST_TEST((of_thread == expected));
 }
 
 BOOST_AUTO_TEST_CASE(long_texts_take_bounded_time) {
