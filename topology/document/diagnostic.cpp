@@ -1,7 +1,6 @@
 #include "topology/document/diagnostic.hpp"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
 namespace cedar::topology {
@@ -25,12 +24,10 @@ void sort_by_position(std::vector<diagnostic>& all) {
   });
 }
 
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t bytes_max = 60;
-  constexpr std::array<char, 16> digits = {'0', '1', '2', '3', '4', '5', '6', '7',
-                                           '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
-  std::string out = "'";
-  for (const char letter : text.substr(0, bytes_max)) {
+std::string printable(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string out;
+  for (const char letter : text) {
     const auto byte = static_cast<unsigned char>(letter);
     if (byte >= 0x20 && byte < 0x7f) {
       out += letter;
@@ -38,7 +35,12 @@ std::string in_quotes(std::string_view text) {
       out += {'\\', 'x', digits[byte >> 4U], digits[byte & 15U]};
     }
   }
-  return out + (text.size() > bytes_max ? "'..." : "'");
+  return out;
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t bytes_max = 60;
+  return "'" + printable(text.substr(0, bytes_max)) + (text.size() > bytes_max ? "'..." : "'");
 }
 
 }  // namespace cedar::topology

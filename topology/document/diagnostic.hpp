@@ -41,8 +41,9 @@ std::string to_string(const std::vector<diagnostic>& all);
 /// Orders by line, then column; keeps the order of diagnostics about one place.
 void sort_by_position(std::vector<diagnostic>& all);
 
-/// `text` in single quotes, control and non-ASCII bytes as \xNN, cut to 60 bytes; then "..."
-/// follows.
+/// `text` with control and non-ASCII bytes as \xNN.
+std::string printable(std::string_view text);
+/// The first 60 bytes of `text`, printable, in single quotes; "..." follows if there are more.
 std::string in_quotes(std::string_view text);
 
 }  // namespace cedar::topology

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "topology/document/document.hpp"
+#include "topology/document/internal/second_document.hpp"
 #include "topology/document/internal/yaml_section.hpp"
 
 namespace cedar::topology {
@@ -210,21 +211,26 @@ tl::expected<document, std::vector<diagnostic>> parse_document(std::string_view 
   result.directory = std::filesystem::path(file).parent_path();
   mistakes out(file);
   try {
-    const std::vector<YAML::Node> roots = YAML::LoadAll(std::string(text));
-    if (roots.empty() || roots.front().IsNull()) {
-      out.report({}, "the file is empty", "configs/topologies/README.md shows what to write");
-    } else if (roots.size() > 1) {
-      out.report(position_of(roots[1]), "the file holds a second document",
+    // Not YAML::LoadAll: it does not end on a stray ','.
+    const std::string copy(text);
+    const auto second = internal::find_second_document(copy);
+    const YAML::Node root = YAML::Load(copy);
+    if (second && second->stray_token) {
+      out.report(second->where, "this is not YAML: nothing can begin like this");
+    } else if (second) {
+      out.report(second->where, "the file holds a second document",
                  "one file describes one topology: remove the '---'");
+    } else if (root.IsNull()) {
+      out.report({}, "the file is empty", "configs/topologies/README.md shows what to write");
     } else {
-      parse_root(roots.front(), result, out);
+      parse_root(root, result, out);
     }
   } catch (const YAML::Exception& problem) {
     const bool placed = !problem.mark.is_null();
     const position where = placed ? position{static_cast<std::uint32_t>(problem.mark.line) + 1,
                                              static_cast<std::uint32_t>(problem.mark.column) + 1}
                                   : position{};
-    out.report(where, "this is not YAML: " + problem.msg);
+    out.report(where, "this is not YAML: " + printable(problem.msg));
   }
   std::vector<diagnostic> all = out.take();
   if (!all.empty()) return tl::unexpected(std::move(all));

@@ -207,6 +207,8 @@ BOOST_AUTO_TEST_CASE(reports_malformed_yaml_with_its_place) {
   BOOST_REQUIRE(found.size() == 1U);
   BOOST_TEST(found[0].find("3:1 this is not YAML: ") == 0U);
   BOOST_TEST(bad("cedar: 1\n\tnodes: x\n")[0].find("2:") == 0U);
+  BOOST_TEST(bad("nodes: \"\\\x01\"\n")[0] ==
+             "1:11 this is not YAML: unknown escape character: \\x01");
   BOOST_TEST(bad("nodes: *nowhere\n")[0].find("1:8 this is not YAML: ") == 0U);
 }
 
@@ -216,8 +218,13 @@ BOOST_AUTO_TEST_CASE(reports_an_empty_file_a_list_and_a_second_document) {
   expect("", {empty});
   expect("# only a comment\n", {empty});
   expect("- cedar\n", {"1:1 the file must be a mapping (key: value), not a list"});
-  expect(minimal + "---\nother: 1\n", {"14:1 the file holds a second document | one file describes "
+  expect(minimal + "---\nother: 1\n", {"13:1 the file holds a second document | one file describes "
                                        "one topology: remove the '---'"});
+}
+
+BOOST_AUTO_TEST_CASE(does_not_loop_on_what_yaml_cpp_takes_for_endless_documents) {
+  expect(", cedar: 1\n", {"1:1 this is not YAML: nothing can begin like this"});
+  expect("# comment\n, x\n", {"2:1 this is not YAML: nothing can begin like this"});
 }
 
 BOOST_AUTO_TEST_CASE(reports_duplicate_keys_at_the_second) {
