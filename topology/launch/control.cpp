@@ -1,0 +1,26 @@
+#include "topology/launch/control.hpp"
+
+#include <caf/io/all.hpp>
+
+namespace cedar::topology {
+
+namespace {
+/// Threads for the actors that do not compute: scheduler, embedding, Engram, links.
+constexpr std::size_t scheduler_threads = 2;
+}  // namespace
+
+system_config::system_config(bool remote) {
+  set("scheduler.policy", caf::atom("sharing"));
+  set("scheduler.max-threads", scheduler_threads);
+  set("logger.console-verbosity", caf::atom("quiet"));
+  if (!remote) return;
+  load<caf::io::middleman>();
+  add_message_type<agent_actor>("agent_actor");
+  add_message_type<deployment>("deployment");
+  add_message_type<traced>("traced");
+  add_message_type<link_report>("link_report");
+  add_message_type<node_report>("node_report");
+  add_message_type<std::vector<std::string>>("std::vector<std::string>");
+}
+
+}  // namespace cedar::topology

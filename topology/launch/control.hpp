@@ -1,0 +1,103 @@
+// The control plane between processes: what the client and its nodes say to each other through
+// CAF's middleman. No token ever waits for it.
+//
+//   node -> controller   hello(node, numerics id) -> nonce
+//   node -> controller   join(node, proof, agent) -> joined
+//   node -> controller   fault(where, code, text)
+//   controller -> agent  deploy(deployment) -> deployed         load units, open the port
+//   controller -> agent  wire(addresses) -> bound               connect peers, bind edges
+//   controller -> agent  report -> node_report                  trace and links
+//   controller -> agent  stop
+// Every request carries a deadline. Both sides prove that they know the secret: the node by its
+// proof over the controller's nonce, the controller by the data plane's handshake.
+#pragma once
+
+#include <caf/all.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+#include "runtime/base/trace.hpp"
+
+namespace cedar::topology {
+
+using hello_atom = caf::atom_constant<caf::atom("hello")>;
+using join_atom = caf::atom_constant<caf::atom("join")>;
+using joined_atom = caf::atom_constant<caf::atom("joined")>;
+using fault_atom = caf::atom_constant<caf::atom("fault")>;
+using deploy_atom = caf::atom_constant<caf::atom("deploy")>;
+using wire_atom = caf::atom_constant<caf::atom("wire")>;
+using report_atom = caf::atom_constant<caf::atom("report")>;
+using stop_atom = caf::atom_constant<caf::atom("stop")>;
+
+/// What a node is to become. It plans the same text for the same model, so ids agree.
+struct deployment {
+  std::string file;  ///< of the topology, for texts and relative paths
+  std::string text;  ///< of the topology
+  std::string model;  ///< checkpoint that overrides the file's, or empty
+  std::uint64_t fingerprint = 0;  ///< of the client's model
+  std::uint64_t trace_events_max = 0;  ///< 0: no trace
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, deployment& x) {
+  return f(caf::meta::type_name("deployment"), x.file, x.text, x.model, x.fingerprint,
+           x.trace_events_max);
+}
+
+/// One recorded event (trace_event).
+struct traced {
+  std::uint8_t kind = 0;
+  std::string track;
+  std::uint64_t step = 0;
+  std::int64_t begin_us = 0;
+  std::int64_t duration_us = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t rows = 0;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, traced& x) {
+  return f(caf::meta::type_name("traced"), x.kind, x.track, x.step, x.begin_us, x.duration_us,
+           x.bytes, x.rows);
+}
+
+struct link_report {
+  std::string peer;
+  std::string transport;  ///< what UCX chose, e.g. "tcp/lo"
+  std::uint64_t frames_sent = 0;
+  std::uint64_t bytes_sent = 0;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, link_report& x) {
+  return f(caf::meta::type_name("link_report"), x.peer, x.transport, x.frames_sent, x.bytes_sent);
+}
+
+struct node_report {
+  std::string node;
+  std::vector<traced> events;
+  std::vector<link_report> links;
+  std::vector<std::string> tensors;  ///< whose bytes this node has mapped
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_report& x) {
+  return f(caf::meta::type_name("node_report"), x.node, x.events, x.links, x.tensors);
+}
+
+using agent_actor =
+    caf::typed_actor<caf::replies_to<deploy_atom, deployment>::with<std::string>,  ///< the node's
+                                                                                   ///< data address
+                     caf::replies_to<wire_atom, std::vector<std::string>>::with<actors::bound_atom>,
+                     caf::replies_to<report_atom>::with<node_report>, caf::reacts_to<stop_atom>>;
+
+using controller_actor = caf::typed_actor<
+    caf::replies_to<hello_atom, std::string, std::string>::with<std::string>,
+    caf::replies_to<join_atom, std::string, std::string, agent_actor>::with<joined_atom>,
+    caf::reacts_to<fault_atom, std::string, std::uint8_t, std::string>>;
+
+/// CAF settings of every process of a topology: work sharing (an idle process sleeps), the
+/// middleman where other processes are to be reached, our message types.
+struct system_config : caf::actor_system_config {
+  explicit system_config(bool remote);
+};
+
+}  // namespace cedar::topology

@@ -1,0 +1,188 @@
+#include "topology/launch/node.hpp"
+
+#include <caf/io/all.hpp>
+#include <optional>
+
+#include "actors/error_bridge.hpp"
+#include "kernels/ops/numerics.hpp"
+#include "topology/launch/node_runtime.hpp"
+#include "topology/launch/secret.hpp"
+
+namespace cedar::topology {
+
+namespace {
+
+/// Everything that the agent makes of a deployment; outlives the agent.
+struct node_state {
+  std::string name;
+  transport::shared_secret secret;
+  std::unique_ptr<stage::model_source> model;
+  std::optional<plan> topology;
+  std::unique_ptr<node_runtime> runtime;
+  std::optional<error> fatal;
+};
+
+result<void> prepare(node_state& state, const deployment& order) {
+  auto document = parse_document(order.text, order.file);
+  if (!document) return fail(errc::malformed, to_string(document.error()));
+  if (!order.model.empty()) override_model(*document, order.model);
+  // The configuration is needed to plan, and the plan tells where this node's checkpoint lies.
+  std::string folder = document->model_path.value;
+  for (const node_entry& node : document->nodes)
+    if (node.name.value == state.name && node.model_path.given) folder = node.model_path.value;
+  auto model = stage::model_source::open(document->resolve(folder));
+  if (!model) return fail(model.error());
+  state.model = std::move(*model);
+  auto planned = make_plan(*document, state.model->config());
+  if (!planned) return fail(errc::malformed, to_string(planned.error()));
+  state.topology.emplace(std::move(*planned));
+  const result<std::uint64_t> fingerprint = state.model->fingerprint();
+  if (!fingerprint) return fail(fingerprint.error());
+  if (*fingerprint != order.fingerprint)
+    return fail(errc::mismatch, "the checkpoint at " + state.model->folder().string() +
+                                    " is not the client's: configuration or tensors differ");
+  return {};
+}
+
+result<void> deploy(caf::actor_system& system, node_state& state, const deployment& order,
+                    node_events events) {
+  if (const result<void> prepared = prepare(state, order); !prepared) return prepared;
+  const node_plan* self = state.topology->find_node(state.name);
+  if (self == nullptr) return fail(errc::refused, "the topology has no node '" + state.name + "'");
+  node_settings settings;
+  settings.self = self->id;
+  settings.fingerprint = order.fingerprint;
+  settings.secret = state.secret;
+  settings.trace_events_max = order.trace_events_max;
+  settings.events = std::move(events);
+  auto runtime = node_runtime::open(system, *state.topology, *state.model, std::move(settings));
+  if (!runtime) return fail(runtime.error());
+  state.runtime = std::move(*runtime);
+  return {};
+}
+
+using agent_pointer = agent_actor::pointer;
+
+node_events events_of(agent_pointer self, const controller_actor& controller, node_state& state) {
+  const auto agent = caf::actor_cast<agent_actor>(self);
+  return {[controller](const actors::fault& what) {
+            caf::anon_send(controller, fault_atom::value, what.where,
+                           static_cast<std::uint8_t>(what.what.code), what.what.message);
+          },
+          [agent, controller, &state](node_id peer, const error& reason) {
+            const node_plan& lost = (*state.topology)[peer];
+            if (peer == state.topology->client().id) {
+              state.fatal = reason.with("client '" + lost.name + "'");
+              caf::anon_send_exit(agent, caf::exit_reason::user_shutdown);
+              return;
+            }
+            caf::anon_send(controller, fault_atom::value, "node '" + lost.name + "'",
+                           static_cast<std::uint8_t>(reason.code), reason.message);
+          }};
+}
+
+agent_actor::behavior_type agent_behavior(agent_pointer self, const controller_actor& controller,
+                                          node_state* state) {
+  return {
+      [self, controller, state](deploy_atom, const deployment& order) -> caf::result<std::string> {
+        const auto events = events_of(self, controller, *state);
+        const result<void> deployed = deploy(self->system(), *state, order, events);
+        if (!deployed) {
+          state->fatal = deployed.error();
+          return actors::to_caf(deployed.error());
+        }
+        return state->runtime->address();
+      },
+      [state](wire_atom,
+              const std::vector<std::string>& addresses) -> caf::result<actors::bound_atom> {
+        if (!state->runtime) return actors::to_caf({errc::refused, "nothing is deployed here"});
+        const result<void> wired = state->runtime->wire(addresses);
+        if (!wired) {
+          state->fatal = wired.error();
+          return actors::to_caf(wired.error());
+        }
+        return actors::bound_atom::value;
+      },
+      [state](report_atom) -> caf::result<node_report> {
+        if (!state->runtime) return node_report{};
+        return state->runtime->report();
+      },
+      [self](stop_atom) { self->quit(); },
+  };
+}
+
+result<controller_actor> find_controller(caf::actor_system& system, const node_options& options) {
+  const caf::scoped_actor self{system};
+  result<controller_actor> found = fail(errc::timeout, "no answer");
+  self->request(system.middleman().actor_handle(), options.join_deadline, caf::connect_atom::value,
+                options.controller_host, options.controller_port)
+      .receive(
+          [&](const caf::node_id&, const caf::strong_actor_ptr& actor,
+              const std::set<std::string>&) {
+            if (actor) found = caf::actor_cast<controller_actor>(actor);
+          },
+          [&](const caf::error& what) { found = fail(actors::from_caf(system, what)); });
+  if (!found)
+    return fail(found.error().with("client at " + options.controller_host + ":" +
+                                   std::to_string(options.controller_port)));
+  return found;
+}
+
+/// Proves the secret in the agent's name, so that the controller answers the agent.
+result<void> join(caf::actor_system& system, const controller_actor& controller,
+                  const agent_actor& agent, const node_state& state,
+                  std::chrono::milliseconds deadline) {
+  const caf::scoped_actor self{system};
+  result<std::string> nonce = fail(errc::timeout, "no answer");
+  self->request(controller, deadline, hello_atom::value, state.name,
+                std::string(kernels::numerics_id))
+      .receive([&](std::string& text) { nonce = std::move(text); },
+               [&](const caf::error& what) { nonce = fail(actors::from_caf(system, what)); });
+  if (!nonce) return fail(nonce.error().with("joining"));
+  result<void> joined;
+  self->request(controller, deadline, join_atom::value, state.name,
+                proof_of(state.secret, *nonce + state.name), agent)
+      .receive([](joined_atom) {},
+               [&](const caf::error& what) { joined = fail(actors::from_caf(system, what)); });
+  if (!joined) return fail(joined.error().with("joining"));
+  return {};
+}
+
+}  // namespace
+
+result<void> run_node(const node_options& options) {
+  auto secret = secret_file::read(options.secret);
+  if (!secret) return fail(secret.error());
+  system_config config(true);
+  caf::actor_system system(config);
+  const auto controller = find_controller(system, options);
+  if (!controller) return fail(controller.error());
+  node_state state;
+  state.name = options.name;
+  state.secret = secret->bytes();
+  const auto agent = system.spawn<caf::detached>(agent_behavior, *controller, &state);
+  const result<void> joined = join(system, *controller, agent, state, options.join_deadline);
+  if (!joined) {
+    caf::anon_send_exit(agent, caf::exit_reason::user_shutdown);
+    return joined;
+  }
+  const caf::scoped_actor self{system};
+  self->monitor(agent);
+  self->monitor(*controller);
+  // Either end is the end: the agent's because it was told, the controller's because the client
+  // died.
+  bool controller_lost = false;
+  self->receive([&](const caf::down_msg& down) {
+    controller_lost = down.source == caf::actor_cast<caf::actor_addr>(*controller);
+  });
+  if (controller_lost) {
+    self->send_exit(agent, caf::exit_reason::user_shutdown);
+    self->receive([](const caf::down_msg&) {});
+  }
+  state.runtime.reset();
+  if (state.fatal) return fail(*state.fatal);
+  if (controller_lost) return fail(errc::peer_lost, "the client is gone");
+  return {};
+}
+
+}  // namespace cedar::topology

@@ -1,0 +1,26 @@
+// The life of a process that is a node of somebody else's topology: join, become what the client
+// says, serve, stop.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+#include "runtime/base/result.hpp"
+
+namespace cedar::topology {
+
+struct node_options {
+  std::string name;  ///< as the topology calls this node
+  std::string controller_host;  ///< where the client's control plane listens
+  std::uint16_t controller_port = 0;
+  std::filesystem::path secret;  ///< file
+  std::chrono::milliseconds join_deadline{20000};
+};
+
+/// Runs until the client stops the node or is lost. Errors: timeout (the client did not answer),
+/// refused (secret, numerics), peer_lost (the client is gone), or what kept the units from loading
+/// (the client hears it too).
+result<void> run_node(const node_options& options);
+
+}  // namespace cedar::topology

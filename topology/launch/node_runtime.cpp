@@ -1,0 +1,292 @@
+#include "topology/launch/node_runtime.hpp"
+
+#include <algorithm>
+
+#include "actors/error_bridge.hpp"
+#include "kernels/registry/registry.hpp"
+#include "runtime/transport/ucx/ucx_port.hpp"
+
+namespace cedar::topology {
+
+namespace {
+
+/// Longest wait for an actor of this process to bind its edges.
+constexpr std::chrono::seconds bind_deadline{5};
+/// Longest wait for queued frames to leave at close.
+constexpr std::chrono::milliseconds close_deadline{500};
+
+actors::fault_sink spawn_supervisor(caf::actor_system& system,
+                                    std::function<void(const actors::fault&)> on_fault) {
+  return system.spawn([on_fault = std::move(on_fault)](
+                          actors::fault_sink::pointer) -> actors::fault_sink::behavior_type {
+    return {[on_fault](const actors::fault_ref& what) { on_fault(*what); }};
+  });
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+/// UCX between processes of one host may use shared memory where the topology lists such a
+/// transport.
+transport::ucx::reach reach_of(const transport_plan& transport) {
+  const bool shared = std::ranges::any_of(transport.tls, [](const std::string& name) {
+    return name == "posix" || name == "sysv" || name == "sm" || name == "shm";
+  });
+  return shared ? transport::ucx::reach::shared_host : transport::ucx::reach::network;
+}
+
+}  // namespace
+
+node_runtime::node_runtime(caf::actor_system& system, const plan& topology,
+                           const stage::model_source& model, node_settings settings)
+    : system_(system),
+      plan_(topology),
+      model_(model),
+      settings_(std::move(settings)),
+      trace_(settings_.trace_events_max) {}
+
+node_runtime::~node_runtime() {
+  close();
+}
+
+result<std::unique_ptr<node_runtime>> node_runtime::open(caf::actor_system& system,
+                                                         const plan& topology,
+                                                         const stage::model_source& model,
+                                                         node_settings settings) {
+  std::unique_ptr<node_runtime> node(
+      new node_runtime(system, topology, model, std::move(settings)));
+  node->supervisor_ = spawn_supervisor(system, node->settings_.events.on_fault);
+  if (topology.nodes().size() > 1)
+    if (const result<void> opened = node->open_port(); !opened) return fail(opened.error());
+  if (const result<void> spawned = node->spawn_units(); !spawned) return fail(spawned.error());
+  return node;
+}
+
+result<void> node_runtime::open_port() {
+  const node_plan& self = plan_[settings_.self];
+  switchboard_ = std::make_unique<actors::switchboard>(actors::switchboard::listener{
+      [this](node_id peer) { peer_event(peer, nullptr); },
+      [this](node_id peer, const error& reason) { peer_event(peer, &reason); },
+      [this](node_id from, const error& what) {
+        settings_.events.on_fault({"node '" + plan_[from].name + "'", what});
+      }});
+  if (settings_.hub != nullptr) {
+    port_ = settings_.hub->open(self.id, self.name, *switchboard_);
+    return {};
+  }
+  transport::port_options common;
+  common.self = self.id;
+  common.name = self.name;
+  common.secret = settings_.secret;
+  common.heartbeat_interval = plan_.deadlines().heartbeat_interval;
+  common.silence_limit = plan_.deadlines().heartbeat_lost;
+  transport::ucx::ucx_options options;
+  options.bind_address = self.address;
+  options.carry = reach_of(plan_.transport());
+  options.devices = joined(plan_.transport().devices);
+  auto port = transport::ucx::open_port(common, options, *switchboard_);
+  if (!port) return fail(port.error());
+  port_ = std::move(*port);
+  return {};
+}
+
+result<const kernels::backend*> node_runtime::backend_of(const unit_plan& unit) {
+  const device_kind kind = plan_[*unit.device].kind;
+  auto& backend = backends_[kind];
+  if (!backend) backend = kernels::make_backend(to_string(kind));
+  if (!backend)
+    return fail(errc::refused, "device '" + plan_[*unit.device].name + "' of kind " +
+                                   std::string(to_string(kind)) +
+                                   " cannot run here: the processor needs AVX2, FMA and F16C");
+  return backend.get();
+}
+
+result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& unit) {
+  const result<const kernels::backend*> backend = backend_of(unit);
+  if (!backend) return fail(backend.error());
+  const std::size_t steps_max = plan_.limits().steps_in_flight;
+  if (std::holds_alternative<embedding_role>(unit.role)) {
+    auto made = model_.make_embedding();
+    if (!made) return fail(made.error());
+    return stage::make_embedding_unit(std::move(*made));
+  }
+  if (std::holds_alternative<engram_role>(unit.role)) {
+    auto made = model_.make_engram();
+    if (!made) return fail(made.error());
+    return stage::make_engram_unit(std::move(*made));
+  }
+  if (std::holds_alternative<head_role>(unit.role)) {
+    auto made = model_.make_head(**backend);
+    if (!made) return fail(made.error());
+    return stage::make_head_unit(std::move(*made), steps_max);
+  }
+  const layer_range layers = std::get<stage_role>(unit.role).layers;
+  auto made = model_.make_layers(
+      **backend, {layers.first, layers.last, plan_.limits().requests, plan_.limits().context});
+  if (!made) return fail(made.error());
+  return stage::make_layer_unit(std::move(*made), steps_max);
+}
+
+result<void> node_runtime::spawn_units() {
+  const model::model_config& config = model_.config();
+  for (const unit_id id : plan_[settings_.self].units) {
+    const unit_plan& unit = plan_[id];
+    if (std::holds_alternative<scheduler_role>(unit.role)) {
+      const limits_plan& limits = plan_.limits();
+      scheduler_ = actors::spawn_scheduler(
+          system_,
+          {{limits.rows_per_step, limits.requests, limits.requests * 64, limits.context,
+            limits.steps_in_flight, config.vocabulary, config.engram_lookback(), config.eos_token},
+           plan_.deadlines().step,
+           settings_.listener,
+           &trace_});
+      continue;
+    }
+    auto made = make_unit(unit);
+    if (!made) return fail(made.error().with("unit '" + unit.name + "'"));
+    const bool computes = std::holds_alternative<stage_role>(unit.role) ||
+                          std::holds_alternative<head_role>(unit.role);
+    units_[id] =
+        actors::spawn_unit(system_, {unit.name, std::move(*made), computes, supervisor_, &trace_});
+  }
+  return {};
+}
+
+std::string node_runtime::address() const {
+  return port_ ? port_->address() : std::string{};
+}
+
+/// Nodes that exchange messages, and the client with everybody: it supervises.
+bool node_runtime::peers_with(node_id other) const {
+  if (other == settings_.self) return false;
+  const node_id client = plan_.client().id;
+  return other == client || settings_.self == client ||
+         plan_.traffic(settings_.self, other).messages > 0 ||
+         plan_.traffic(other, settings_.self).messages > 0;
+}
+
+void node_runtime::peer_event(node_id peer, const error* lost) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (lost == nullptr)
+      up_.insert(peer);
+    else
+      lost_.emplace(peer, *lost);
+  }
+  changed_.notify_all();
+  if (lost != nullptr) settings_.events.on_peer_lost(peer, *lost);
+}
+
+result<void> node_runtime::connect_peers(const std::vector<std::string>& addresses) {
+  const std::chrono::milliseconds deadline = plan_.deadlines().start;
+  std::vector<node_id> awaited;
+  for (const node_plan& node : plan_.nodes()) {
+    if (!peers_with(node.id)) continue;
+    awaited.push_back(node.id);
+    if (settings_.self < node.id) port_->connect(node.id, addresses.at(node.id.value), deadline);
+  }
+  std::unique_lock lock(mutex_);
+  const auto missing = [&] {
+    return std::ranges::find_if(awaited, [&](node_id id) { return !up_.contains(id); });
+  };
+  const bool settled = changed_.wait_for(
+      lock, deadline, [&] { return missing() == awaited.end() || !lost_.empty(); });
+  if (!lost_.empty()) {
+    const auto& [peer, reason] = *lost_.begin();
+    return fail(reason.with("node '" + plan_[peer].name + "'"));
+  }
+  if (!settled)
+    return fail(errc::timeout, "node '" + plan_[*missing()].name + "' did not connect within " +
+                                   std::to_string(deadline.count()) + " ms");
+  return {};
+}
+
+actors::packet_sink node_runtime::sink_of(unit_id unit, node_id node) {
+  if (node != settings_.self) return links_.at(node);
+  if (const auto found = units_.find(unit); found != units_.end()) return found->second;
+  return scheduler_;
+}
+
+result<void> node_runtime::bind_unit(unit_id unit, const actors::unit_actor& actor) {
+  std::vector<actors::edge_end> ends;
+  for (const edge_plan& edge : plan_.edges()) {
+    const bool outbound = edge.producer == unit;
+    if (!outbound && edge.consumer != unit) continue;
+    actors::edge_end end;
+    end.contract = plan_.contract(edge.id, settings_.fingerprint);
+    end.outbound = outbound;
+    end.carries = to_string(edge.kind);
+    end.layer = edge.layer;
+    end.queue_messages_max = edge.queue_messages_max;
+    end.peer = outbound ? sink_of(edge.consumer, edge.to) : sink_of(edge.producer, edge.from);
+    ends.push_back(std::move(end));
+  }
+  const caf::scoped_actor self{system_};
+  result<void> bound;
+  self->request(actor, bind_deadline, actors::bind_atom::value,
+                actors::edge_ends_ref(
+                    std::make_shared<const std::vector<actors::edge_end>>(std::move(ends))))
+      .receive([](actors::bound_atom) {},
+               [&](const caf::error& what) { bound = fail(actors::from_caf(system_, what)); });
+  return bound;
+}
+
+result<void> node_runtime::wire(const std::vector<std::string>& addresses) {
+  if (port_) {
+    if (const result<void> connected = connect_peers(addresses); !connected) return connected;
+    for (const node_plan& node : plan_.nodes())
+      if (peers_with(node.id)) links_[node.id] = actors::spawn_link(system_, *port_, node.id);
+  }
+  std::map<edge_id, actors::switchboard_entry> entries;
+  for (const edge_plan& edge : plan_.edges()) {
+    if (!edge.crosses()) continue;
+    if (edge.to == settings_.self)
+      entries[edge.id] = {edge.from, true, sink_of(edge.consumer, edge.to)};
+    if (edge.from == settings_.self)
+      entries[edge.id] = {edge.to, false, sink_of(edge.producer, edge.from)};
+  }
+  for (const unit_id id : plan_[settings_.self].units) {
+    const auto found = units_.find(id);
+    const actors::unit_actor actor =
+        found != units_.end() ? found->second : actors::unit_actor(scheduler_);
+    if (const result<void> bound = bind_unit(id, actor); !bound)
+      return fail(bound.error().with("unit '" + plan_[id].name + "'"));
+  }
+  if (switchboard_) switchboard_->connect(std::move(entries));
+  return {};
+}
+
+node_report node_runtime::report() {
+  node_report out;
+  out.node = plan_[settings_.self].name;
+  for (const trace_event& event : trace_.take())
+    out.events.push_back({static_cast<std::uint8_t>(event.kind), event.track, event.step,
+                          event.begin_us, event.duration_us, event.bytes, event.rows});
+  if (port_)
+    for (const transport::peer_statistics& peer : port_->statistics().peers)
+      out.links.push_back({peer.name, peer.transport, peer.frames_sent, peer.bytes_sent});
+  out.tensors = model_.checkpoint().touched();
+  return out;
+}
+
+void node_runtime::close() {
+  const caf::scoped_actor self{system_};
+  const auto end = [&](auto& actor) {
+    if (!actor) return;
+    self->send_exit(actor, caf::exit_reason::user_shutdown);
+    self->wait_for(actor);
+    actor = nullptr;
+  };
+  for (auto& [id, actor] : units_) end(actor);
+  end(scheduler_);
+  // Only now has nobody anything to send: links refer to the port.
+  for (auto& [id, actor] : links_) end(actor);
+  end(supervisor_);
+  if (port_) static_cast<void>(port_->close(close_deadline));
+  port_.reset();
+}
+
+}  // namespace cedar::topology

@@ -1,0 +1,100 @@
+// What one process runs for its node: units under actors, links to the other nodes, a transport
+// port.
+//
+// Life: open() loads the units and opens the port; wire() connects the peers and binds the edges;
+// then messages flow until close(). The plan, the model and the actor system outlive the runtime.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "actors/link_actor.hpp"
+#include "actors/scheduler_actor.hpp"
+#include "actors/unit_actor.hpp"
+#include "runtime/stage/model_source.hpp"
+#include "runtime/transport/loopback_hub.hpp"
+#include "runtime/transport/options.hpp"
+#include "topology/launch/control.hpp"
+#include "topology/plan/plan.hpp"
+
+namespace cedar::topology {
+
+/// What happens to a node, for whoever supervises it. Called from any thread; must not block.
+struct node_events {
+  std::function<void(const actors::fault&)> on_fault;  ///< a unit, an edge, a frame
+  std::function<void(node_id, const error&)> on_peer_lost;
+};
+
+struct node_settings {
+  node_id self;
+  std::uint64_t fingerprint = 0;  ///< of the model
+  transport::shared_secret secret;
+  std::uint64_t trace_events_max = 0;
+  transport::loopback_hub* hub = nullptr;  ///< all nodes in this process; else UCX
+  actors::scheduler_listener listener;  ///< used where the scheduler is placed
+  node_events events;
+};
+
+class node_runtime {
+ public:
+  /// Loads the node's units. Errors: those of model_source's factories; io (the port).
+  static result<std::unique_ptr<node_runtime>> open(caf::actor_system& system, const plan& topology,
+                                                    const stage::model_source& model,
+                                                    node_settings settings);
+  ~node_runtime();
+
+  /// Where other nodes reach this one; empty if there are none.
+  std::string address() const;
+
+  /// Connects to the other nodes and binds all edges. `addresses` by node id. Errors: timeout,
+  /// peer_lost, refused, naming the node.
+  result<void> wire(const std::vector<std::string>& addresses);
+
+  /// Only where the scheduler is placed.
+  const actors::scheduler_actor& scheduler() const noexcept { return scheduler_; }
+
+  node_report report();
+
+  /// Stops the actors and closes the port in good order.
+  void close();
+
+ private:
+  node_runtime(caf::actor_system& system, const plan& topology, const stage::model_source& model,
+               node_settings settings);
+
+  result<void> open_port();
+  result<void> spawn_units();
+  result<std::unique_ptr<stage::unit>> make_unit(const unit_plan& unit);
+  result<const kernels::backend*> backend_of(const unit_plan& unit);
+  bool peers_with(node_id other) const;
+  result<void> connect_peers(const std::vector<std::string>& addresses);
+  result<void> bind_unit(unit_id unit, const actors::unit_actor& actor);
+  actors::packet_sink sink_of(unit_id unit, node_id node);
+  void peer_event(node_id peer, const error* lost);
+
+  caf::actor_system& system_;
+  const plan& plan_;
+  const stage::model_source& model_;
+  node_settings settings_;
+  trace_recorder trace_;
+  std::map<device_kind, std::unique_ptr<kernels::backend>> backends_;
+  std::unique_ptr<actors::switchboard> switchboard_;
+  std::unique_ptr<transport::port> port_;
+  actors::fault_sink supervisor_;
+  std::map<unit_id, actors::unit_actor> units_;
+  actors::scheduler_actor scheduler_;
+  std::map<node_id, actors::link_actor> links_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::set<node_id> up_;
+  std::map<node_id, error> lost_;
+};
+
+}  // namespace cedar::topology

@@ -1,0 +1,48 @@
+// The secret that all processes of a topology know: read from a file, or made for one run.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "runtime/base/result.hpp"
+#include "runtime/transport/options.hpp"
+
+namespace cedar::topology {
+
+/// A secret in a file that only its owner can read. A file that was made for this run is removed
+/// with the object.
+class secret_file {
+ public:
+  /// The bytes of an existing file (white space at the end is not part of them). Errors: not_found,
+  /// io; refused if the file is shorter than transport::secret_bytes_min or others may read it.
+  static result<secret_file> read(const std::filesystem::path& path);
+  /// 32 random bytes, as text, in a new file of mode 0600 in the temporary folder. Errors: io.
+  static result<secret_file> create();
+
+  secret_file(secret_file&& other) noexcept;
+  secret_file& operator=(secret_file&&) = delete;
+  ~secret_file();
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+  const transport::shared_secret& bytes() const noexcept { return bytes_; }
+
+ private:
+  secret_file(std::filesystem::path path, transport::shared_secret bytes, bool owned)
+      : path_(std::move(path)), bytes_(std::move(bytes)), owned_(owned) {}
+
+  std::filesystem::path path_;
+  transport::shared_secret bytes_;
+  bool owned_;
+};
+
+/// A fresh random text that is never used twice.
+std::string make_nonce();
+
+/// HMAC-SHA256 of `text` under the secret, in hexadecimal.
+std::string proof_of(const transport::shared_secret& secret, const std::string& text);
+
+/// Compares proofs without telling by time where they differ.
+bool same_proof(const std::string& a, const std::string& b);
+
+}  // namespace cedar::topology
