@@ -1,0 +1,63 @@
+// `cedar node`: become a node of a topology that another process runs.
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+
+#include "tools/cedar/commands.hpp"
+#include "topology/launch/node.hpp"
+
+namespace cedar::tools {
+
+namespace {
+
+struct options {
+  std::string join;
+  topology::node_options node;
+  pid_t parent = 0;
+};
+
+int run(options& chosen) {
+  if (chosen.parent != 0) {
+    // Killed by the kernel when the parent dies, whatever it dies of.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != chosen.parent) return 1;
+  }
+  const std::size_t colon = chosen.join.rfind(':');
+  chosen.node.controller_host = chosen.join.substr(0, colon);
+  chosen.node.controller_port =
+      static_cast<std::uint16_t>(std::stoul(chosen.join.substr(colon + 1)));
+  const result<void> ran = topology::run_node(chosen.node);
+  if (ran) return 0;
+  fmt::print(stderr, "cedar node '{}': {}\n", chosen.node.name, ran.error().message);
+  return 1;
+}
+
+std::string check_address(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const bool digits = !port.empty() && port.size() <= 5 &&
+                      port.find_first_not_of("0123456789") == std::string::npos;
+  if (colon == 0 || !digits || std::stoul(port) == 0 || std::stoul(port) > 65535)
+    return "'" + text + "' is not HOST:PORT";
+  return {};
+}
+
+}  // namespace
+
+void add_node(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("node", "Join a topology as one of its nodes");
+  const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
+  command->add_option("--join", chosen->join, "HOST:PORT of the client's control plane")
+      ->required()
+      ->check(check_address);
+  command->add_option("--name", chosen->node.name, "What the topology calls this node")->required();
+  command->add_option("--secret-file", chosen->node.secret, "File with the shared secret")
+      ->required();
+  command->add_option("--parent", chosen->parent, "End together with this process");
+  command->callback([chosen, &exit_code] { exit_code = run(*chosen); });
+}
+
+}  // namespace cedar::tools

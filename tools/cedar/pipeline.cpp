@@ -1,0 +1,195 @@
+#include "tools/cedar/pipeline.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+#include "kernels/registry/registry.hpp"
+#include "tools/cedar/summary.hpp"
+#include "topology/plan/render.hpp"
+
+namespace cedar::tools {
+
+namespace {
+
+/// Enough for a long answer through a dozen edges; later events are counted, not kept.
+constexpr std::uint64_t trace_events_max = 1'000'000;
+
+std::filesystem::path own_program() {
+  return std::filesystem::read_symlink("/proc/self/exe");
+}
+
+}  // namespace
+
+/// Turns Ctrl-C and SIGTERM into cluster::interrupt(). The signals are blocked in every thread that
+/// is started later, so it is made first.
+class pipeline::interrupt_watch {
+ public:
+  interrupt_watch() : stop_(eventfd(0, EFD_CLOEXEC)) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
+    signals_ = signalfd(-1, &signals, SFD_CLOEXEC);
+    thread_ = std::thread([this] { watch(); });
+  }
+  ~interrupt_watch() {
+    const std::uint64_t one = 1;
+    static_cast<void>(!::write(stop_, &one, sizeof one));
+    thread_.join();
+    ::close(signals_);
+    ::close(stop_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  interrupt_watch(const interrupt_watch&) = delete;
+  interrupt_watch& operator=(const interrupt_watch&) = delete;
+
+  /// Whom to interrupt; nobody while nullptr.
+  void guard(topology::cluster* target) {
+    const std::scoped_lock lock(mutex_);
+    target_ = target;
+    if (target_ != nullptr && seen_) target_->interrupt();
+  }
+
+ private:
+  void watch() {
+    pollfd both[2] = {{signals_, POLLIN, 0}, {stop_, POLLIN, 0}};
+    while (::poll(both, 2, -1) >= 0 || errno == EINTR) {
+      if (both[1].revents != 0) return;
+      if (both[0].revents == 0) continue;
+      signalfd_siginfo info{};
+      static_cast<void>(!::read(signals_, &info, sizeof info));
+      const std::scoped_lock lock(mutex_);
+      seen_ = true;
+      if (target_ != nullptr) target_->interrupt();
+    }
+  }
+
+  int stop_;
+  int signals_ = -1;
+  sigset_t before_{};
+  mutable std::mutex mutex_;
+  topology::cluster* target_ = nullptr;
+  bool seen_ = false;
+  std::thread thread_;
+};
+
+void add_pipeline_options(CLI::App& command, pipeline_options& options) {
+  command.add_option("-m,--model", options.model, "Checkpoint folder; overrides the topology's");
+  CLI::Option* topology = command.add_option(
+      "--topology", options.topology, "Topology file: run through actors, as it places them");
+  command.add_option("--backend", options.backend, "cpu or reference")
+      ->check(CLI::IsMember({"cpu", "reference"}))
+      ->excludes(topology);
+  command.add_option("--rows-per-step", options.rows_per_step, "Rows that one step computes")
+      ->check(CLI::Range(1U, 65536U))
+      ->excludes(topology);
+  command.add_option("--trace", options.trace, "Write a Chrome/Perfetto trace to this file")
+      ->needs(topology);
+  command.add_flag("--summary", options.summary, "Print steps, edges and links at the end")
+      ->needs(topology);
+  command.add_flag("--verbose", options.verbose, "Print progress and the plan")->needs(topology);
+}
+
+pipeline::pipeline(const pipeline_options& options)
+    : options_(options), begin_(trace_clock::now()) {}
+
+pipeline::~pipeline() {
+  if (watch_) watch_->guard(nullptr);
+}
+
+result<std::unique_ptr<pipeline>> pipeline::open(const pipeline_options& options) {
+  std::unique_ptr<pipeline> made(new pipeline(options));
+  if (options.model.empty() && options.topology.empty())
+    return fail(errc::invalid_argument, "give a model (-m DIR) or a topology (--topology FILE)");
+  const result<void> opened = options.topology.empty() ? made->open_local() : made->open_cluster();
+  if (!opened) return fail(opened.error());
+  return made;
+}
+
+result<void> pipeline::open_local() {
+  backend_ = kernels::make_backend(options_.backend);
+  if (!backend_)
+    return fail(errc::refused, "backend '" + options_.backend +
+                                   "' cannot run here: the processor needs AVX2, FMA and F16C; "
+                                   "try --backend reference");
+  auto source = stage::model_source::open(options_.model);
+  if (!source) return fail(source.error());
+  source_ = std::move(*source);
+  auto engine = local::local_engine::open(*source_, *backend_, {options_.rows_per_step, 16, 0});
+  if (!engine) return fail(engine.error());
+  engine_ = std::move(*engine);
+  return {};
+}
+
+result<void> pipeline::open_cluster() {
+  watch_ = std::make_unique<interrupt_watch>();
+  topology::cluster_options options;
+  options.topology = options_.topology;
+  options.model = options_.model;
+  options.program = own_program();
+  const bool traced = options_.summary || !options_.trace.empty();
+  options.trace_events_max = traced ? trace_events_max : 0;
+  options.on_started = [this](topology::cluster& made) { watch_->guard(&made); };
+  if (options_.verbose)
+    options.on_progress = [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); };
+  auto cluster = topology::cluster::start(options);
+  if (!cluster) {
+    watch_->guard(nullptr);
+    return fail(cluster.error());
+  }
+  cluster_ = std::move(*cluster);
+  if (options_.verbose) fmt::print(stderr, "{}", topology::render_plan(cluster_->topology()));
+  return {};
+}
+
+session::generator& pipeline::generator() noexcept {
+  if (cluster_) return *cluster_;
+  return *engine_;
+}
+
+const stage::model_source& pipeline::model() const noexcept {
+  return cluster_ ? cluster_->model() : *source_;
+}
+
+std::uint32_t pipeline::rows_per_step() const noexcept {
+  return cluster_ ? cluster_->topology().limits().rows_per_step : options_.rows_per_step;
+}
+
+result<void> pipeline::finish() {
+  if (!cluster_) return {};
+  result<void> written;
+  if (options_.summary || !options_.trace.empty()) {
+    const auto reports = cluster_->reports();
+    if (!options_.trace.empty()) {
+      std::ofstream file(options_.trace, std::ios::binary);
+      file << to_chrome_json(trace_of(reports));
+      file.close();
+      if (!file) written = fail(errc::io, "cannot write the trace to " + options_.trace.string());
+    }
+    if (options_.summary)
+      fmt::print(stderr, "{}",
+                 render_summary(summarize(reports, begin_), cluster_->processes() + 1));
+  }
+  watch_->guard(nullptr);
+  cluster_->stop();
+  return written;
+}
+
+int report_error(const error& what) {
+  fmt::print(stderr, "cedar: {}\n", what.message);
+  return what.code == errc::cancelled ? 130 : 1;
+}
+
+}  // namespace cedar::tools

@@ -1,0 +1,69 @@
+// What `run` and `logits` compute with: the engine of this process, or a topology of actors.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/ops/backend.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/base/trace.hpp"
+#include "runtime/local/local_engine.hpp"
+#include "topology/launch/cluster.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace cedar::tools {
+
+struct pipeline_options {
+  std::filesystem::path model;  ///< -m
+  std::filesystem::path topology;  ///< --topology; empty: one process, no actors
+  std::string backend = "cpu";  ///< --backend; only without a topology, which names its devices
+  std::uint32_t rows_per_step = 128;  ///< only without a topology
+  std::filesystem::path trace;  ///< --trace; only with a topology
+  bool summary = false;  ///< --summary; only with a topology
+  bool verbose = false;  ///< --verbose: progress and the plan, to standard error
+};
+
+/// Adds the options to a subcommand.
+void add_pipeline_options(CLI::App& command, pipeline_options& options);
+
+class pipeline {
+ public:
+  /// Errors: those of model_source and cluster::start; invalid_argument: options that exclude each
+  /// other, neither a model nor a topology.
+  static result<std::unique_ptr<pipeline>> open(const pipeline_options& options);
+  ~pipeline();
+
+  session::generator& generator() noexcept;
+  const stage::model_source& model() const noexcept;
+  /// Prompt rows that one step takes.
+  std::uint32_t rows_per_step() const noexcept;
+
+  /// Trace file and summary, as far as asked for; then stops all processes.
+  result<void> finish();
+
+ private:
+  explicit pipeline(const pipeline_options& options);
+
+  result<void> open_local();
+  result<void> open_cluster();
+
+  pipeline_options options_;
+  trace_clock::time_point begin_;
+  std::unique_ptr<kernels::backend> backend_;
+  std::unique_ptr<stage::model_source> source_;
+  std::unique_ptr<local::local_engine> engine_;
+  std::unique_ptr<topology::cluster> cluster_;
+  class interrupt_watch;
+  std::unique_ptr<interrupt_watch> watch_;
+};
+
+/// Prints "cedar: <text>" to standard error and returns the exit code: 130 if cancelled, else 1.
+int report_error(const error& what);
+
+}  // namespace cedar::tools

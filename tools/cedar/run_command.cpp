@@ -1,0 +1,213 @@
+// `cedar run`: prompts in, text out.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "runtime/text/stream_decoder.hpp"
+#include "runtime/text/tokenizer.hpp"
+#include "tools/cedar/commands.hpp"
+#include "tools/cedar/pipeline.hpp"
+
+namespace cedar::tools {
+
+namespace {
+
+using nlohmann::json;
+
+struct options {
+  pipeline_options pipeline;
+  std::string prompt;
+  bool prompt_given = false;
+  std::filesystem::path prompts;
+  std::uint32_t new_tokens_max = 128;
+  bool chat = false;
+  bool ignore_eos = false;
+};
+
+/// One line of a prompts file, or the one prompt of the command line.
+struct prompt_line {
+  std::string text;
+  std::uint32_t new_tokens_max = 0;
+  bool chat = false;
+};
+
+result<std::uint32_t> read_count(const json& value, const std::string& where) {
+  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 1'000'000'000)
+    return fail(errc::malformed, where + ": max_tokens must be a whole number, not negative");
+  return value.get<std::uint32_t>();
+}
+
+/// {"prompt": TEXT, "max_tokens": N, "chat": true|false}; only the prompt is required.
+result<prompt_line> read_line(const std::string& line, const std::string& where,
+                              const options& defaults) {
+  const json value = json::parse(line, nullptr, false);
+  if (!value.is_object()) return fail(errc::malformed, where + ": not a JSON object");
+  prompt_line out{{}, defaults.new_tokens_max, defaults.chat};
+  for (const auto& [key, member] : value.items()) {
+    if (key == "prompt" && member.is_string()) {
+      out.text = member.get<std::string>();
+    } else if (key == "max_tokens") {
+      const result<std::uint32_t> count = read_count(member, where);
+      if (!count) return fail(count.error());
+      out.new_tokens_max = *count;
+    } else if (key == "chat" && member.is_boolean()) {
+      out.chat = member.get<bool>();
+    } else {
+      return fail(errc::malformed,
+                  where + ": unknown key or wrong type: '" + key +
+                      "'; known are prompt (text), max_tokens, chat (true, false)");
+    }
+  }
+  if (!value.contains("prompt")) return fail(errc::malformed, where + ": no 'prompt'");
+  return out;
+}
+
+result<std::vector<prompt_line>> read_prompts(const options& chosen) {
+  if (chosen.prompt_given)
+    return std::vector<prompt_line>{{chosen.prompt, chosen.new_tokens_max, chosen.chat}};
+  std::ifstream file(chosen.prompts);
+  if (!file) return fail(errc::not_found, "cannot read " + chosen.prompts.string());
+  std::vector<prompt_line> out;
+  std::string line;
+  for (std::size_t number = 1; std::getline(file, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    auto read = read_line(line, chosen.prompts.string() + ":" + std::to_string(number), chosen);
+    if (!read) return fail(read.error());
+    out.push_back(std::move(*read));
+  }
+  if (out.empty()) return fail(errc::invalid_argument, chosen.prompts.string() + " has no prompt");
+  return out;
+}
+
+/// The control token `string`, which the template needs.
+result<token_id> control(const text::tokenizer& tokenizer, const char* string) {
+  const auto token = tokenizer.control_token(string);
+  if (!token) return fail(errc::not_found, std::string("the tokenizer has no ") + string);
+  return *token;
+}
+
+/// Begin of sequence and the text; for a chat the text as one user turn, without thinking. Control
+/// strings inside the text stay text.
+result<std::vector<token_id>> encode(const text::tokenizer& tokenizer, const prompt_line& line) {
+  if (line.text.empty()) return fail(errc::invalid_argument, "the prompt is empty");
+  const auto body = tokenizer.encode(line.text, text::control_strings::plain_text);
+  if (!body) return fail(body.error().with("prompt"));
+  std::vector<token_id> out;
+  const auto add = [&](const char* string) -> result<void> {
+    const auto token = control(tokenizer, string);
+    if (!token) return fail(token.error());
+    out.push_back(*token);
+    return {};
+  };
+  if (const auto added = add("<｜begin▁of▁sentence｜>"); !added) return fail(added.error());
+  if (line.chat)
+    if (const auto added = add("<｜User｜>"); !added) return fail(added.error());
+  out.insert(out.end(), body->begin(), body->end());
+  if (!line.chat) return out;
+  for (const char* string : {"<｜Assistant｜>", "</think>"})
+    if (const auto added = add(string); !added) return fail(added.error());
+  return out;
+}
+
+/// Text of one request as it comes.
+struct answer {
+  text::stream_decoder decoder;
+  std::string text;
+  std::vector<token_id> tokens;
+  session::finish_reason finish = session::finish_reason::none;
+};
+
+void print_json(std::size_t index, const answer& answer, const session::usage& used) {
+  const json line{
+      {"index", index},
+      {"text", answer.text},
+      {"tokens", answer.tokens},
+      {"finish_reason", std::string(to_string(answer.finish))},
+      {"usage",
+       {{"prompt_tokens", used.prompt_tokens}, {"completion_tokens", used.completion_tokens}}}};
+  fmt::print("{}\n", line.dump());
+}
+
+result<void> run(const options& chosen) {
+  const auto lines = read_prompts(chosen);
+  if (!lines) return fail(lines.error());
+  const auto pipeline = pipeline::open(chosen.pipeline);
+  if (!pipeline) return fail(pipeline.error());
+  const stage::model_source& model = (*pipeline)->model();
+  const auto tokenizer = text::tokenizer::load(model.folder() / "tokenizer.json");
+  if (!tokenizer) return fail(tokenizer.error());
+
+  std::vector<session::generation_request> requests;
+  std::vector<answer> answers;
+  for (const prompt_line& line : *lines) {
+    auto tokens = encode(*tokenizer, line);
+    if (!tokens) return fail(tokens.error().with("prompt " + std::to_string(requests.size() + 1)));
+    session::generation_request request;
+    request.prompt = std::move(*tokens);
+    request.new_tokens_max = line.new_tokens_max;
+    request.ignore_eos = chosen.ignore_eos;
+    requests.push_back(std::move(request));
+    answers.push_back({text::stream_decoder(*tokenizer, {.skip_special = true}), {}, {}, {}});
+  }
+  const token_id eos = model.config().eos_token;
+  session::generation_sink sink;
+  sink.on_row = [&](std::size_t index, const session::row_event& row) {
+    answer& to = answers[index];
+    to.finish = row.finish;
+    if (row.in_prompt || requests[index].new_tokens_max == 0) return;
+    if (row.finish == session::finish_reason::stop && row.token == eos) return;
+    to.tokens.push_back(row.token);
+    // An id beyond the tokenizer has no text; models may have more rows than tokens.
+    const auto piece = to.decoder.push(row.token);
+    if (!piece) return;
+    to.text += *piece;
+    if (!chosen.prompt_given) return;
+    std::fwrite(piece->data(), 1, piece->size(), stdout);
+    std::fflush(stdout);
+  };
+  const auto used = (*pipeline)->generator().generate(requests, sink);
+  if (!used) {
+    if (chosen.prompt_given && !answers.front().text.empty()) fmt::print("\n");
+    return fail(used.error());
+  }
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const std::string rest = answers[i].decoder.finish();
+    answers[i].text += rest;
+    if (chosen.prompt_given)
+      fmt::print("{}\n", rest);
+    else
+      print_json(i, answers[i], (*used)[i]);
+  }
+  std::fflush(stdout);
+  return (*pipeline)->finish();
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("run", "Continue prompts with text");
+  const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
+  add_pipeline_options(*command, chosen->pipeline);
+  CLI::Option* prompt = command->add_option("-p,--prompt", chosen->prompt, "Text to continue");
+  CLI::Option* prompts = command->add_option(
+      "--prompts", chosen->prompts,
+      "File with one {\"prompt\": TEXT, \"max_tokens\": N, \"chat\": BOOL} a line; "
+      "answers are printed as JSON lines");
+  prompt->excludes(prompts);
+  command->add_option("--max-tokens", chosen->new_tokens_max, "Tokens to generate at most");
+  command->add_flag("--chat", chosen->chat, "The prompt is a user's turn in a chat");
+  command->add_flag("--ignore-eos", chosen->ignore_eos, "Go on past the end of sequence");
+  command->callback([chosen, prompt, prompts, &exit_code] {
+    chosen->prompt_given = prompt->count() > 0;
+    if (!chosen->prompt_given && prompts->count() == 0)
+      throw CLI::RequiredError("-p TEXT or --prompts FILE");
+    const result<void> ran = run(*chosen);
+    if (!ran) exit_code = report_error(ran.error());
+  });
+}
+
+}  // namespace cedar::tools
