@@ -18,7 +18,7 @@ constexpr std::size_t piece_bytes_max = std::size_t{1} << 20;
 constexpr std::size_t window_bytes = 4 * piece_bytes_max;
 /// From here on the receiver fetches a piece straight into its place instead of having it assembled
 /// and copied. Over shared memory without a single-copy mechanism that would take the way over TCP.
-constexpr std::size_t rendezvous_bytes_min = std::size_t{64} << 10;
+constexpr std::size_t rendezvous_bytes_min = std::size_t{256} << 10;
 /// Frames that may be incomplete or early at the receiver. The window keeps them far below.
 constexpr std::size_t early_frames_max = 65536;
 

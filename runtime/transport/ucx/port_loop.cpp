@@ -97,10 +97,15 @@ result<void> port_loop::run() {
       sleep();
     }
   }
+  return shut_down();
+}
+
+result<void> port_loop::shut_down() {
   std::string undrained;
   for (const auto& link : connections_) {
-    if (link->up && !link->drained())
-      undrained += (undrained.empty() ? "" : ", ") + describe(*link);
+    if (!link->up) continue;
+    box_.peer_down(link->greeting().peer().node);
+    if (!link->drained()) undrained += (undrained.empty() ? "" : ", ") + describe(*link);
   }
   listener_.reset();
   while (!connections_.empty()) retire(*connections_.front());

@@ -70,6 +70,7 @@ class port_loop {
   void obey(disconnect_command& what);
   void obey(close_command& what);
   bool closing_done();
+  result<void> shut_down();
 
   // port_peers.cpp: looking for peers, and greeting them
   void accept_requests();

@@ -109,6 +109,36 @@ BOOST_DATA_TEST_CASE(closing_sends_what_is_queued_and_says_goodbye, carries, car
   BOOST_TEST(closed.has_value());
 }
 
+BOOST_AUTO_TEST_CASE(a_closed_port_takes_nothing) {
+  peer_process peer({});
+  this_node node;
+  node.open();
+  node.connect(peer);
+  BOOST_TEST(node.door->close(2s).has_value());
+  BOOST_TEST(node.door->close(2s).has_value());  // again: the same answer
+  node.door->send(there, whole_frame(1000, 0));
+  node.door->connect(there, peer.address(), 1s);
+  BOOST_TEST(node.door->statistics().frames_to_nobody == 1U);
+  BOOST_TEST(!node.door->statistics().peers.at(0).up);
+  BOOST_TEST(node.events.ups() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(closing_does_not_wait_longer_than_it_may) {
+  peer_process peer({});
+  this_node node;
+  node.options.silence_limit = 60s;
+  node.open();
+  node.connect(peer);
+  peer.signal(SIGSTOP);
+  for (std::uint64_t i = 0; i < 40; ++i) node.door->send(there, whole_frame(1 << 20, i));
+  const auto start = std::chrono::steady_clock::now();
+  const auto closed = node.door->close(300ms);
+  BOOST_TEST((std::chrono::steady_clock::now() - start < 3s));
+  BOOST_REQUIRE(!closed.has_value());
+  BOOST_TEST((closed.error().code == errc::timeout));
+  BOOST_TEST(closed.error().message.find("node 2 ('peer')") != std::string::npos);
+}
+
 BOOST_DATA_TEST_CASE(two_ports_that_close_at_once_both_end, carries, carry) {
   peer_process peer({.carry = carry});
   this_node node(carry);

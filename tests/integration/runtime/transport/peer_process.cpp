@@ -23,6 +23,8 @@ peer_process::peer_process(const peer_options& options) {
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
+  // UCX's sockets would be inherited, and keep this node's connections alive after its death.
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
   std::vector<std::string> words{TRANSPORT_PEER,
                                  options.carry,
                                  std::to_string(options.node),
