@@ -71,14 +71,11 @@ std::vector<std::uint32_t> schedule::readers(std::uint32_t owner) const {
 
 bool schedule::cut_is_free(std::uint32_t layer) const {
   CEDAR_REQUIRE(layer < layers(), "a cut lies after a layer of the model");
-  bool pool_is_before = false;
-  for (std::uint32_t before = 0; before <= layer; ++before)
-    pool_is_before |= layers_[before].makes_candidates;
-  return std::none_of(layers_.begin() + layer + 1, layers_.end(), [&](const layer_schedule& after) {
-    return (after.owner && *after.owner <= layer) ||
-           (after.index_source && *after.index_source <= layer) ||
-           (after.uses_candidates && pool_is_before);
-  });
+  // The owner alone decides: it is an index source itself, so it comes no later than the source of
+  // a selection, and users of the candidate pool share their owner with the pool's source.
+  return std::none_of(
+      layers_.begin() + layer + 1, layers_.end(),
+      [layer](const layer_schedule& after) { return after.owner && *after.owner <= layer; });
 }
 
 }  // namespace cedar::model
