@@ -13,7 +13,7 @@
 
 #include <span>
 
-#include "kernels/base/check.hpp"
+#include "kernels/cpu/internal/checks.hpp"
 #include "kernels/cpu/internal/formats.hpp"
 #include "kernels/cpu/internal/lanes-inl.hpp"
 #include "kernels/ops/arguments.hpp"
@@ -155,8 +155,8 @@ struct coded_cursor {
 
 /// Formats whose rows are whole blocks of 32.
 struct whole_blocks {
-  static HWY_INLINE void tail(const coded_cursor&, std::size_t, std::size_t, lanes16 (&)[2]) {
-    CEDAR_ASSERT(false, "a row of this format is a multiple of 32");
+  static HWY_INLINE void tail(const coded_cursor&, std::size_t, std::size_t count, lanes16 (&)[2]) {
+    refuse_partial_block(count);
   }
 };
 

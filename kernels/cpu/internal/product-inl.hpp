@@ -309,7 +309,7 @@ template <class Rows, class Weights, class Sink>
 HWY_INLINE void multiply(const Rows& x, std::size_t n, std::size_t k, const Weights& weights,
                          std::size_t outputs, std::size_t segments, const Sink& sink) {
   if (outputs == 0) return;
-  CEDAR_ASSERT(k > 0, "a product needs columns");
+  require_columns(k);
   scratch memory;
   if (n == 1) {
     float* row = memory.take<float>((k + block_size - 1) / block_size * block_size);
