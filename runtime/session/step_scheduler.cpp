@@ -22,6 +22,21 @@ std::uint32_t size32(const std::vector<token_id>& tokens) {
   return static_cast<std::uint32_t>(tokens.size());
 }
 
+/// The rows are those that the step wanted, in step order, and their tokens exist.
+bool are_wanted_rows(std::span<const flow::proposed_token> proposed, const flow::step_table& table,
+                     std::uint32_t vocabulary) {
+  if (proposed.size() != table.logits_count()) return false;
+  std::size_t row = 0;
+  for (const flow::row_span& span : table.spans)
+    for (std::uint32_t i = span.logits_from; i < span.rows_count; ++i, ++row) {
+      const flow::proposed_token& next = proposed[row];
+      if (next.request != span.request || next.position != span.first_position + i ||
+          next.token < 0 || static_cast<std::uint32_t>(next.token) >= vocabulary)
+        return false;
+    }
+  return true;
+}
+
 }  // namespace
 
 result<void> step_scheduler::check(const generation_request& request) const {
@@ -162,7 +177,7 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
   const flow::step_table& table = in_flight_.front();
   const std::size_t logit_floats =
       table.want_logits ? std::size_t{table.logits_count()} * limits_.vocabulary : 0;
-  if (proposal.tokens.size() != table.logits_count() ||
+  if (!are_wanted_rows(proposal.tokens, table, limits_.vocabulary) ||
       flow::bytes_of(proposal.logits).size() < logit_floats * sizeof(float))
     return fail(errc::mismatch, "the proposal for step " + std::to_string(proposal.step.value) +
                                     " has other rows than the step wanted");

@@ -1,0 +1,100 @@
+#include "tests/unit/runtime/session/fake_pipeline.hpp"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+
+namespace cedar::test {
+
+token_id choice_after(std::span<const token_id> ids, std::uint32_t vocabulary) {
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a
+  for (const token_id id : ids) hash = (hash ^ static_cast<std::uint64_t>(id + 1)) * 0x100000001b3U;
+  return static_cast<token_id>((hash >> 20) % vocabulary);
+}
+
+expected_run run_alone(const session::generation_request& request,
+                       const session::scheduler_limits& limits) {
+  expected_run out;
+  std::vector<token_id> ids = request.prompt;
+  const auto prompt = static_cast<std::uint32_t>(ids.size());
+  out.used.prompt_tokens = prompt;
+  const auto choose = [&](std::uint32_t position) {
+    return choice_after(std::span(ids).first(position + 1), limits.vocabulary);
+  };
+  const std::uint32_t wanted = std::clamp(request.prompt_logits, 1U, prompt);
+  for (std::uint32_t p = prompt - wanted; p + 1 < prompt; ++p)
+    out.events.push_back({p, true, choose(p), session::finish_reason::none});
+  for (std::uint32_t made = 0;; ++made) {
+    const auto position = static_cast<std::uint32_t>(ids.size()) - 1;
+    const token_id token = choose(position);
+    auto finish = session::finish_reason::none;
+    token_id next = token;
+    if (!request.forced.empty()) {
+      if (made == request.forced.size())
+        finish = session::finish_reason::length;
+      else
+        next = request.forced[made];
+    } else if (request.new_tokens_max == 0) {
+      finish = session::finish_reason::length;
+    } else {
+      out.used.completion_tokens = made + 1;
+      if (token == limits.eos_token && !request.ignore_eos)
+        finish = session::finish_reason::stop;
+      else if (made + 1 == request.new_tokens_max || ids.size() == limits.context_max)
+        finish = session::finish_reason::length;
+    }
+    out.events.push_back({position, false, token, finish});
+    if (finish != session::finish_reason::none) break;
+    ids.push_back(next);
+  }
+  if (!request.forced.empty())
+    out.used.completion_tokens = static_cast<std::uint32_t>(request.forced.size());
+  return out;
+}
+
+void fake_pipeline::take(flow::step_table table) {
+  BOOST_REQUIRE_EQUAL(table.tokens.size(), table.rows_count());
+  BOOST_REQUIRE_LE(table.rows_count(), limits_.rows_per_step);
+  auto token = table.tokens.begin();
+  auto before = table.lookback.begin();
+  for (const flow::row_span& span : table.spans) {
+    std::vector<token_id>& ids = ids_[span.request];
+    BOOST_REQUIRE_GT(span.rows_count, 0U);
+    BOOST_REQUIRE_EQUAL(span.first_position, ids.size());
+    const std::uint32_t lookback = std::min(span.first_position, limits_.lookback);
+    BOOST_REQUIRE_GE(table.lookback.end() - before, lookback);
+    BOOST_REQUIRE(std::equal(ids.end() - lookback, ids.end(), before));
+    before += lookback;
+    ids.insert(ids.end(), token, token + span.rows_count);
+    token += span.rows_count;
+  }
+  BOOST_REQUIRE(before == table.lookback.end());
+  steps_.push_back(std::move(table));
+}
+
+flow::proposal fake_pipeline::answer() {
+  const flow::step_table table = std::move(steps_.front());
+  steps_.pop_front();
+  flow::proposal out;
+  out.step = table.step;
+  out.epoch = table.epoch;
+  for (const flow::row_span& span : table.spans)
+    for (std::uint32_t i = span.logits_from; i < span.rows_count; ++i) {
+      const std::uint32_t position = span.first_position + i;
+      const auto ids = std::span(ids_.at(span.request)).first(position + 1);
+      out.tokens.push_back({span.request, position, choice_after(ids, limits_.vocabulary),
+                            -static_cast<float>(position)});
+    }
+  if (!table.want_logits) return out;
+  // Logit row of a row: its request, its position, then zeros.
+  kernels::buffer memory(out.tokens.size() * limits_.vocabulary * sizeof(float));
+  auto* logits = reinterpret_cast<float*>(memory.data());
+  for (const flow::proposed_token& row : out.tokens) {
+    logits[0] = static_cast<float>(row.request.value);
+    logits[1] = static_cast<float>(row.position);
+    logits += limits_.vocabulary;
+  }
+  out.logits = flow::freeze(std::move(memory));
+  return out;
+}
+
+}  // namespace cedar::test

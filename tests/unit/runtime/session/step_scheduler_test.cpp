@@ -1,0 +1,268 @@
+// Goal: what a request may ask, how it ends, and what a wrong answer does. Method: small runs by
+// hand over a fake pipeline (fake_pipeline.hpp).
+#include "runtime/session/step_scheduler.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/unit/runtime/session/fake_pipeline.hpp"
+
+using namespace cedar;
+using namespace cedar::session;
+using test::fake_pipeline;
+
+namespace {
+
+scheduler_limits limits_of(std::uint32_t context_max = 20) {
+  return {.rows_per_step = 4,
+          .requests_max = 2,
+          .queue_max = 3,
+          .context_max = context_max,
+          .steps_in_flight = 2,
+          .vocabulary = 50,
+          .lookback = 3,
+          .eos_token = 1};
+}
+
+generation_request prompt_of(std::vector<token_id> ids, std::uint32_t new_tokens_max = 1) {
+  generation_request out;
+  out.prompt = std::move(ids);
+  out.new_tokens_max = new_tokens_max;
+  return out;
+}
+
+/// Answers every wanted row of the table with `token`.
+flow::proposal all(token_id token, const flow::step_table& table) {
+  flow::proposal out{table.step, table.epoch, {}, {}};
+  for (const flow::row_span& span : table.spans)
+    for (std::uint32_t i = span.logits_from; i < span.rows_count; ++i)
+      out.tokens.push_back({span.request, span.first_position + i, token, 0});
+  return out;
+}
+
+/// Runs everything to its end, answering every row with `token`; returns the last event.
+row_event finish(step_scheduler& core, token_id token) {
+  row_event last;
+  while (const auto table = core.next_step()) {
+    const auto outcome = core.accept(all(token, *table));
+    BOOST_REQUIRE(outcome);
+    if (!outcome->events.empty()) last = outcome->events.back();
+  }
+  return last;
+}
+
+errc submit_error(step_scheduler& core, const std::vector<generation_request>& asks,
+                  const std::string& text) {
+  const auto ids = core.submit(asks);
+  BOOST_REQUIRE(!ids);
+  BOOST_TEST(ids.error().message.find(text) != std::string::npos, ids.error().message);
+  return ids.error().code;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(step_scheduler_unit)
+
+BOOST_AUTO_TEST_CASE(a_batch_with_one_bad_request_is_refused_whole_and_by_name) {
+  step_scheduler core(limits_of());
+  const auto good = prompt_of({3, 4});
+  auto forced_outside = good;
+  forced_outside.forced = {50};
+  auto too_long = good;
+  too_long.forced.assign(19, 5);
+  BOOST_TEST((submit_error(core, {good, prompt_of({})}, "request 2: the prompt is empty") ==
+              errc::invalid_argument));
+  BOOST_TEST((submit_error(core, {prompt_of({3, 50}), good}, "request 1: token 50") ==
+              errc::invalid_argument));
+  BOOST_TEST((submit_error(core, {prompt_of({-1})}, "token -1") == errc::invalid_argument));
+  BOOST_TEST((submit_error(core, {forced_outside}, "token 50") == errc::invalid_argument));
+  BOOST_TEST((submit_error(core, {good, too_long}, "request 2: the prompt has 21 tokens") ==
+              errc::capacity));
+  BOOST_TEST((submit_error(core, {good, good, good, good}, "waiting") == errc::capacity));
+  BOOST_TEST(core.requests() == 0U);
+  BOOST_TEST(!core.next_step());
+  BOOST_TEST(core.submit({good, good, good}).has_value());
+  BOOST_TEST((submit_error(core, {good}, "3 requests are waiting") == errc::capacity));
+  BOOST_TEST(core.requests() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_that_fills_the_context_still_gets_one_token) {
+  step_scheduler core(limits_of(5));
+  BOOST_REQUIRE(core.submit({prompt_of({2, 3, 4, 5, 6}, 9)}));
+  const row_event last = finish(core, 7);
+  BOOST_TEST(last.position == 4U);
+  BOOST_TEST((last.finish == finish_reason::length));
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_the_context_ends_a_request_with_length) {
+  step_scheduler core(limits_of(8));
+  const auto ids = core.submit({prompt_of({2, 3, 4, 5, 6}, 9)});
+  BOOST_REQUIRE(ids);
+  const row_event last = finish(core, 7);
+  BOOST_TEST(last.position == 7U);  // the token would stand at position 8, beyond the context
+  BOOST_TEST((last.finish == finish_reason::length));
+  BOOST_TEST(core.usage_of(ids->front())->completion_tokens == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_sequence_stops_unless_it_is_ignored) {
+  step_scheduler core(limits_of());
+  BOOST_REQUIRE(core.submit({prompt_of({2, 3}, 6)}));
+  const row_event stopped = finish(core, 1);
+  BOOST_TEST(stopped.position == 1U);
+  BOOST_TEST((stopped.finish == finish_reason::stop));
+  auto going_on = prompt_of({2, 3}, 6);
+  going_on.ignore_eos = true;
+  BOOST_REQUIRE(core.submit({going_on}));
+  const row_event length = finish(core, 1);
+  BOOST_TEST(length.position == 6U);
+  BOOST_TEST((length.finish == finish_reason::length));
+}
+
+BOOST_AUTO_TEST_CASE(forced_ids_are_fed_whatever_the_model_chooses) {
+  step_scheduler core(limits_of());
+  auto ask = prompt_of({2, 3}, 1);
+  ask.forced = {9, 1, 8};  // the end of sequence among them does not end it
+  const auto ids = core.submit({ask});
+  BOOST_REQUIRE(ids);
+  fake_pipeline pipeline(limits_of());
+  row_event last;
+  while (auto table = core.next_step()) {
+    pipeline.take(*table);
+    const auto outcome = core.accept(pipeline.answer());
+    BOOST_REQUIRE(outcome);
+    last = outcome->events.back();
+  }
+  BOOST_TEST(pipeline.ids(ids->front()) == (std::vector<token_id>{2, 3, 9, 1, 8}),
+             boost::test_tools::per_element());
+  BOOST_TEST(last.position == 4U);
+  BOOST_TEST((last.finish == finish_reason::length));
+  BOOST_TEST(core.usage_of(ids->front())->completion_tokens == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_alone_is_run_without_new_tokens) {
+  step_scheduler core(limits_of());
+  const auto ids = core.submit({prompt_of({2, 3, 4, 5, 6}, 0)});
+  BOOST_REQUIRE(ids);
+  const row_event last = finish(core, 7);
+  BOOST_TEST(last.position == 4U);
+  BOOST_TEST(core.usage_of(ids->front())->prompt_tokens == 5U);
+  BOOST_TEST(core.usage_of(ids->front())->completion_tokens == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(prompt_chunks_follow_each_other_without_waiting_and_decode_rows_wait) {
+  step_scheduler core(limits_of());
+  BOOST_REQUIRE(core.submit({prompt_of({2, 3, 4, 5, 6, 7}, 3)}));
+  const auto first = core.next_step();
+  const auto second = core.next_step();
+  BOOST_REQUIRE((first && second));
+  BOOST_TEST(first->spans[0].rows_count == 4U);
+  BOOST_TEST(first->logits_count() == 0U);
+  BOOST_TEST(second->spans[0].rows_count == 2U);
+  BOOST_TEST(second->spans[0].logits_from == 1U);
+  BOOST_REQUIRE(core.accept(all(9, *first)));
+  BOOST_TEST(!core.next_step());  // its next row needs the answer to the second step
+  BOOST_REQUIRE(core.accept(all(9, *second)));
+  const auto third = core.next_step();
+  BOOST_REQUIRE(third);
+  BOOST_TEST(third->tokens == std::vector<token_id>{9}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(more_requests_wait_until_one_is_over) {
+  step_scheduler core(limits_of());
+  BOOST_REQUIRE(core.submit({prompt_of({2}, 1), prompt_of({3}, 2), prompt_of({4}, 1)}));
+  const auto first = core.next_step();
+  BOOST_REQUIRE(first);
+  BOOST_TEST(first->spans.size() == 2U);
+  BOOST_TEST(!core.next_step());
+  BOOST_REQUIRE(core.accept(all(9, *first)));
+  const auto second = core.next_step();
+  BOOST_REQUIRE(second);
+  BOOST_TEST(second->tokens == (std::vector<token_id>{9, 4}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_wrong_answer_changes_nothing) {
+  step_scheduler core(limits_of());
+  auto ask = prompt_of({2, 3, 4}, 2);
+  ask.prompt_logits = 2;
+  ask.want_logits = true;
+  BOOST_REQUIRE(core.submit({ask}));
+  const auto table = core.next_step();
+  BOOST_REQUIRE(table);
+  flow::proposal good = all(7, *table);
+  good.logits = flow::freeze(kernels::buffer(2 * 50 * sizeof(float)));
+  const auto refused = [&](auto damage) {
+    flow::proposal wrong = good;
+    damage(wrong);
+    const auto outcome = core.accept(wrong);
+    return !outcome && outcome.error().code == errc::mismatch;
+  };
+  BOOST_TEST(refused([](flow::proposal& p) { p.step = step_id{2}; }));
+  BOOST_TEST(refused([](flow::proposal& p) { p.epoch = epoch_id{1}; }));
+  BOOST_TEST(refused([](flow::proposal& p) { p.tokens.pop_back(); }));
+  BOOST_TEST(refused([](flow::proposal& p) { p.tokens.push_back(p.tokens.back()); }));
+  BOOST_TEST(refused([](flow::proposal& p) { p.tokens[0].request = request_id{2}; }));
+  BOOST_TEST(refused([](flow::proposal& p) { p.tokens[1].position = 1; }));
+  BOOST_TEST(refused([](flow::proposal& p) { std::swap(p.tokens[0], p.tokens[1]); }));
+  BOOST_TEST(refused([](flow::proposal& p) { p.tokens[0].token = 50; }));
+  BOOST_TEST(refused([](flow::proposal& p) { p.tokens[0].token = -1; }));
+  BOOST_TEST(refused([](flow::proposal& p) { p.logits = nullptr; }));
+  BOOST_TEST(refused([](flow::proposal& p) {
+    p.logits = flow::freeze(kernels::buffer(2 * 50 * sizeof(float) - 1));
+  }));
+  BOOST_TEST((core.oldest_step() == step_id{1}));
+  const auto outcome = core.accept(good);
+  BOOST_REQUIRE(outcome);
+  BOOST_TEST(outcome->events.size() == 2U);
+  BOOST_TEST(!core.accept(good).has_value());  // nothing is in flight any more
+  const auto next = core.next_step();
+  BOOST_REQUIRE(next);
+  BOOST_TEST(next->tokens == std::vector<token_id>{7}, boost::test_tools::per_element());
+  BOOST_TEST(next->spans[0].first_position == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(answers_out_of_order_are_refused) {
+  step_scheduler core(limits_of());
+  BOOST_REQUIRE(core.submit({prompt_of({2, 3, 4, 5, 6, 7}, 1)}));
+  const auto first = core.next_step();
+  const auto second = core.next_step();
+  BOOST_REQUIRE((first && second));
+  BOOST_TEST(!core.accept(all(9, *second)).has_value());
+  BOOST_TEST(core.accept(all(9, *first)).has_value());
+  BOOST_TEST(core.accept(all(9, *second)).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(giving_everything_up_raises_the_epoch_and_voids_late_answers) {
+  step_scheduler core(limits_of());
+  const auto ids = core.submit({prompt_of({2}, 4), prompt_of({3}, 4), prompt_of({4}, 4)});
+  BOOST_REQUIRE(ids);
+  const auto table = core.next_step();
+  BOOST_REQUIRE(table);
+  auto failed = core.fail_all();
+  std::ranges::sort(failed);
+  BOOST_TEST((failed == *ids));
+  BOOST_TEST(core.epoch().value == 1U);
+  BOOST_TEST(core.requests() == 0U);
+  BOOST_TEST(core.steps_in_flight() == 0U);
+  BOOST_TEST(!core.oldest_step());
+  BOOST_TEST(!core.next_step());
+  BOOST_TEST(!core.accept(all(9, *table)).has_value());
+
+  const auto again = core.submit({prompt_of({5}, 1)});
+  BOOST_REQUIRE(again);
+  BOOST_TEST((again->front() > ids->back()));
+  const auto next = core.next_step();
+  BOOST_REQUIRE(next);
+  BOOST_TEST(next->step.value == table->step.value + 1);
+  BOOST_TEST(next->epoch.value == 1U);
+  flow::proposal late = all(9, *next);
+  late.epoch = table->epoch;
+  BOOST_TEST(!core.accept(late).has_value());
+  BOOST_TEST(core.accept(all(9, *next)).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(reasons_have_names) {
+  BOOST_TEST(to_string(finish_reason::none) == "none");
+  BOOST_TEST(to_string(finish_reason::stop) == "stop");
+  BOOST_TEST(to_string(finish_reason::length) == "length");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
