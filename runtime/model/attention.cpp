@@ -1,5 +1,6 @@
 #include "runtime/model/attention.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace cedar::model {
@@ -13,6 +14,34 @@ namespace {
 /// Segments of a matrix that may be split by columns: 4 where each is a multiple of 32, else 1.
 std::size_t column_segments(std::size_t k) {
   return k % (4 * 32) == 0 ? 4 : 1;
+}
+
+/// Rows [first, first + z.cols) of wo_a times x. Scales belong to blocks of 32 rows of the whole
+/// matrix: a group that begins inside a block is computed from the block's first row on.
+void project_group(const context& c, const kernels::fp8_weight_view& wo_a, std::size_t first,
+                   matrix_view<const bf16> x, matrix_view<bf16> z) {
+  const std::size_t skipped = first % 32;
+  const std::size_t rows = skipped + z.cols;
+  const kernels::fp8_weight_view group{
+      wo_a.codes.rows_from(first - skipped, rows),
+      wo_a.scales.rows_from((first - skipped) / 32, (rows + 31) / 32)};
+  if (skipped == 0) return c.kernels.linear_fp8_weight_only({z, x, group});
+  const auto whole = c.scratch.take<bf16>(x.rows, rows);
+  c.kernels.linear_fp8_weight_only({whole, x, group});
+  for (std::size_t row = 0; row < x.rows; ++row)
+    std::ranges::copy(whole.row(row).subspan(skipped), z.row_data(row));
+}
+
+/// z_g = wo_a[g] * o_g for every output group, side by side: [n, groups * rank].
+matrix_view<bf16> project_groups(const context& c, const kernels::fp8_weight_view& wo_a,
+                                 matrix_view<const bf16> o) {
+  const std::size_t groups = c.config.o_groups;
+  const std::size_t rank = c.config.o_rank;
+  const std::size_t width = o.cols / groups;
+  const auto z = c.scratch.take<bf16>(o.rows, groups * rank);
+  for (std::size_t g = 0; g < groups; ++g)
+    project_group(c, wo_a, g * rank, o.cols_from(g * width, width), z.cols_from(g * rank, rank));
+  return z;
 }
 
 }  // namespace
@@ -57,17 +86,7 @@ matrix_view<bf16> attend(const context& c, std::uint32_t layer, const attention_
                  {static_cast<std::uint32_t>(n), c.config.heads, c.config.head_dim});
   c.kernels.rope({o, head_dim, c.positions, c.rotary.of_ratio(ratio), true});
 
-  const std::size_t groups = c.config.o_groups;
-  const std::size_t rank = c.config.o_rank;
-  const std::size_t group_width = o.cols / groups;
-  const auto z = c.scratch.take<bf16>(n, groups * rank);
-  for (std::size_t g = 0; g < groups; ++g) {
-    const std::size_t scale_rows = (rank + 31) / 32;
-    const kernels::fp8_weight_view group{weights.wo_a.codes.rows_from(g * rank, rank),
-                                         weights.wo_a.scales.rows_from(g * rank / 32, scale_rows)};
-    c.kernels.linear_fp8_weight_only(
-        {z.cols_from(g * rank, rank), o.cols_from(g * group_width, group_width), group});
-  }
+  const auto z = project_groups(c, weights.wo_a, o);
   const auto y = c.scratch.take<bf16>(n, c.config.width);
   c.kernels.linear_fp8({y, quantize(c, z), weights.wo_b, column_segments(z.cols)});
   return y;

@@ -72,6 +72,7 @@ flow::row_block engram_stage::fetch(const flow::step_table& table, std::size_t m
 }
 
 result<std::vector<flow::row_block>> engram_stage::run(const flow::step_table& table) const {
+  if (tables_.empty()) return std::vector<flow::row_block>{};
   const result<std::vector<std::int32_t>> windows = windows_of(table);
   if (!windows) return fail(windows.error());
   std::vector<flow::row_block> blocks;

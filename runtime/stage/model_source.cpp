@@ -53,6 +53,10 @@ result<embedding_stage> model_source::make_embedding() const {
 result<engram_stage> model_source::make_engram() const {
   auto hash = model::make_engram_tables(config_);
   if (!hash) return fail(hash.error());
+  // Without modules nothing is addressed, and no tokenizer is needed.
+  if (hash->modules.empty())
+    return engram_stage(config_, std::move(*hash), {},
+                        std::vector<std::int32_t>(config_.vocabulary));
   const auto tokenizer = text::tokenizer::load(folder() / "tokenizer.json");
   if (!tokenizer) return fail(tokenizer.error());
   auto token_map = text::engram_token_map(
