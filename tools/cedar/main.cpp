@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   cedar::tools::add_run(app, exit_code);
   cedar::tools::add_logits(app, exit_code);
   cedar::tools::add_inspect(app, exit_code);
+  cedar::tools::add_plan(app, exit_code);
   cedar::tools::add_node(app, exit_code);
   try {
     app.parse(argc, argv);

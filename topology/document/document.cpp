@@ -22,6 +22,12 @@ std::filesystem::path document::resolve(const std::string& path) const {
   return (directory / path).lexically_normal();
 }
 
+std::filesystem::path document::model_of(std::string_view node) const {
+  for (const node_entry& entry : nodes)
+    if (entry.name.value == node && entry.model_path.given) return resolve(entry.model_path.value);
+  return model_path.value.empty() ? std::filesystem::path{} : resolve(model_path.value);
+}
+
 diagnostic document::mistake(position where, std::string message, std::string hint) const {
   return {file, where.line, where.column, std::move(message), std::move(hint)};
 }

@@ -117,6 +117,9 @@ struct document {
 
   /// `path` of this file's world: absolute as it is, relative beside the file.
   std::filesystem::path resolve(const std::string& path) const;
+  /// The checkpoint that `node` uses: its own if it names one, else the file's. Empty if neither
+  /// does.
+  std::filesystem::path model_of(std::string_view node) const;
   /// A mistake at `where` of this file.
   diagnostic mistake(position where, std::string message, std::string hint = {}) const;
 };

@@ -75,11 +75,12 @@ result<void> cluster::read_topology() {
   auto document = parse_document(text_, options_.topology.string());
   if (!document) return fail(errc::malformed, to_string(document.error()));
   if (!options_.model.empty()) override_model(*document, options_.model);
-  std::string folder = document->model_path.value;
-  for (const node_entry& node : document->nodes)
-    if (node.name.value == document->client.value && node.model_path.given)
-      folder = node.model_path.value;
-  auto model = stage::model_source::open(document->resolve(folder));
+  const std::filesystem::path folder = document->model_of(document->client.value);
+  if (folder.empty())
+    return fail(
+        errc::invalid_argument,
+        options_.topology.string() + " names no model; add model: {path: ...} or give -m DIR");
+  auto model = stage::model_source::open(folder);
   if (!model) return fail(model.error());
   model_ = std::move(*model);
   auto planned = make_plan(*document, model_->config());

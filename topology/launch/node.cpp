@@ -26,11 +26,7 @@ result<void> prepare(node_state& state, const deployment& order) {
   auto document = parse_document(order.text, order.file);
   if (!document) return fail(errc::malformed, to_string(document.error()));
   if (!order.model.empty()) override_model(*document, order.model);
-  // The configuration is needed to plan, and the plan tells where this node's checkpoint lies.
-  std::string folder = document->model_path.value;
-  for (const node_entry& node : document->nodes)
-    if (node.name.value == state.name && node.model_path.given) folder = node.model_path.value;
-  auto model = stage::model_source::open(document->resolve(folder));
+  auto model = stage::model_source::open(document->model_of(state.name));
   if (!model) return fail(model.error());
   state.model = std::move(*model);
   auto planned = make_plan(*document, state.model->config());
