@@ -28,11 +28,20 @@ function(cedar_add_test name)
   target_link_libraries(${target} PRIVATE cedar_internal cedar::test_support ${ARG_DEPENDS})
   # Test code runs once and is mostly Boost.Test's templates: optimising it costs minutes of build.
   target_compile_options(${target} PRIVATE -O1)
+  if(CEDAR_SANITIZE)
+    # Boost.Test's expressions take the optimiser half a minute a file when instrumented; what is judged is
+    # the code under test, which stays optimised.
+    target_compile_options(${target} PRIVATE -O0)
+  endif()
   add_test(NAME ${ARG_LABEL}.${name} COMMAND ${target} --log_level=test_suite --color_output=no)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
   set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  if(ARG_LABEL STREQUAL integration)
+    # They start processes and watch deadlines: not beside other tests.
+    set_tests_properties(${ARG_LABEL}.${name} PROPERTIES RUN_SERIAL TRUE)
+  endif()
 endfunction()
 
 # cedar_add_fuzz(<name> SOURCES <files...> DEPENDS <targets...> [RUNS <count>])
