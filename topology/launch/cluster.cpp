@@ -57,8 +57,10 @@ result<void> cluster::start_all() {
   }
   progress("loading");
   if (const result<void> done = open_local(); !done) return done;
-  if (remote())
+  if (remote()) {
     if (const result<void> done = await_joins(); !done) return done;
+    secret_->remove();
+  }
   const auto addresses = deploy_all();
   if (!addresses) return fail(addresses.error());
   return wire_all(*addresses);

@@ -78,8 +78,12 @@ secret_file::secret_file(secret_file&& other) noexcept
       owned_(std::exchange(other.owned_, false)) {}
 
 secret_file::~secret_file() {
+  remove();
+}
+
+void secret_file::remove() {
   std::error_code ignored;
-  if (owned_) std::filesystem::remove(path_, ignored);
+  if (std::exchange(owned_, false)) std::filesystem::remove(path_, ignored);
 }
 
 std::string make_nonce() {

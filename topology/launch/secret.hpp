@@ -24,6 +24,9 @@ class secret_file {
   secret_file& operator=(secret_file&&) = delete;
   ~secret_file();
 
+  /// Removes a file that was made for this run, once everybody has read it.
+  void remove();
+
   const std::filesystem::path& path() const noexcept { return path_; }
   const transport::shared_secret& bytes() const noexcept { return bytes_; }
 
