@@ -121,6 +121,28 @@ void loopback_hub::state::set_link(node_id a, node_id b, bool up) {
   }
 }
 
+/// While a node's handler is called: without the lock, and close() waits. Ends also by a defect
+/// that the handler throws.
+class loopback_hub::call_in_progress {
+ public:
+  call_in_progress(state& hub, std::unique_lock<std::mutex>& lock, node_id node)
+      : hub_(hub), lock_(lock) {
+    hub_.busy = node;
+    lock_.unlock();
+  }
+  ~call_in_progress() {
+    lock_.lock();
+    hub_.busy.reset();
+    hub_.changed.notify_all();
+  }
+  call_in_progress(const call_in_progress&) = delete;
+  call_in_progress& operator=(const call_in_progress&) = delete;
+
+ private:
+  state& hub_;
+  std::unique_lock<std::mutex>& lock_;
+};
+
 /// Calls one handler, without the lock. False: nothing to do.
 bool loopback_hub::state::take_and_handle(std::unique_lock<std::mutex>& lock) {
   if (events.empty()) return false;
@@ -132,8 +154,7 @@ bool loopback_hub::state::take_and_handle(std::unique_lock<std::mutex>& lock) {
   const auto found = nodes.find(next.to);
   if (found == nodes.end()) return true;
   port_handler& handler = *found->second.handler;
-  busy = next.to;
-  lock.unlock();
+  const call_in_progress calling(*this, lock, next.to);
   if (auto* arrived = std::get_if<frame_event>(&next.what)) {
     handler.on_frame(arrived->from, copy_across(arrived->frame));
   } else if (const auto* up = std::get_if<up_event>(&next.what)) {
@@ -142,9 +163,6 @@ bool loopback_hub::state::take_and_handle(std::unique_lock<std::mutex>& lock) {
     const auto& lost = std::get<lost_event>(next.what);
     handler.on_peer_lost(lost.peer, lost.reason);
   }
-  lock.lock();
-  busy.reset();
-  changed.notify_all();
   return true;
 }
 

@@ -33,6 +33,7 @@ class loopback_hub {
   void run();
 
  private:
+  class call_in_progress;
   class endpoint;
   struct state;
   std::shared_ptr<state> state_;  // SHARED: with the ports, until the last of them is gone

@@ -110,6 +110,21 @@ BOOST_AUTO_TEST_CASE(a_node_has_one_port) {
   BOOST_CHECK_THROW(nodes.hub.open(a, "again", other), defect);
 }
 
+BOOST_AUTO_TEST_CASE(a_defect_in_a_handler_reaches_the_caller_and_blocks_nothing) {
+  class broken final : public recording_handler {
+    void on_frame(node_id, flow::received_frame) override { throw defect("broken"); }
+  };
+  loopback_hub hub;
+  recording_handler at_a;
+  broken at_b;
+  const auto port_a = hub.open(a, "a", at_a);
+  const auto port_b = hub.open(b, "b", at_b);
+  port_a->connect(b, port_b->address(), 1s);
+  port_a->send(b, frame_of(1));
+  BOOST_CHECK_THROW(hub.deliver(everything), defect);
+  BOOST_TEST(port_b->close(1s).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(a_thread_delivers_and_close_waits_for_it) {
   class counting : public recording_handler {
    public:
