@@ -165,8 +165,8 @@ inline std::size_t padded_columns(std::size_t k, std::size_t segments) {
 
 /// Dequantises columns [begin, end) of a row to the layout of a chunk's row.
 template <class Rows>
-HWY_INLINE void decode_chunk(const Rows& rows, const typename Rows::cursor& at, std::size_t begin,
-                             std::size_t end, std::size_t padded, float* out) {
+HWY_NOINLINE void decode_chunk(const Rows& rows, const typename Rows::cursor& at, std::size_t begin,
+                               std::size_t end, std::size_t padded, float* out) {
   const std::size_t part_floats = padded / parts;
   for_each_block(rows, at, begin, end, [&](std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
     prefetch_later(rows, at, k, strip_rows);
@@ -261,8 +261,8 @@ HWY_INLINE void multiply_rows(const strip_state& strip, const float* x, std::siz
 }
 
 template <class Sink>
-HWY_INLINE void multiply_strip(const strip_state& strip, const float* x, std::size_t rows,
-                               std::size_t first_row, const Sink& sink) {
+HWY_NOINLINE void multiply_strip(const strip_state& strip, const float* x, std::size_t rows,
+                                 std::size_t first_row, const Sink& sink) {
   std::size_t row = 0;
   for (; row + tile_rows <= rows; row += tile_rows)
     multiply_rows<tile_rows>(strip, x, row, first_row, sink);
