@@ -46,8 +46,8 @@ HWY_INLINE lanes16 widen_e4m3(const std::uint8_t* codes) {
   return out;
 }
 
-/// 32 E4M3 weight codes with one scale. Weights are checked when a checkpoint is made, not here: a
-/// NaN code counts as 480, and scales above 2^119 overflow.
+/// 32 E4M3 weight codes with one scale. Nothing looks for NaN codes here, they count as 480, and
+/// scales above 2^119 overflow.
 HWY_INLINE void decode_e4m3_weights(const std::uint8_t* codes, float scale, lanes16 (&out)[2]) {
   const auto factor = set(scale * 256.0F);
   for (std::size_t half = 0; half < 2; ++half) {
