@@ -1,5 +1,6 @@
 #include "runtime/memory/global_cache.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -52,10 +53,9 @@ result<void> global_cache::append(kernels::matrix_view<const std::byte> main,
 }
 
 void global_cache::truncate(std::uint32_t entries) {
-  if (entries >= written_) return;
-  written_ = entries;
+  written_ = std::min(written_, entries);
   const std::uint32_t per_page = pool_->layout().page_entries;
-  const std::size_t wanted = (entries + per_page - 1) / per_page;
+  const std::size_t wanted = (written_ + per_page - 1) / per_page;
   while (pages_.size() > wanted) {
     pool_->release(pages_.back());
     pages_.pop_back();

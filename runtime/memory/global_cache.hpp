@@ -23,12 +23,16 @@ class global_cache {
 
   std::uint32_t written() const noexcept { return written_; }
 
+  /// Takes the pages of entries [0, entries), so that appending up to there cannot fail. On
+  /// errc::capacity nothing changed. Pages that are not filled go back with truncate().
+  result<void> reserve(std::uint32_t entries);
+
   /// Appends packed entries; `main` and `index_keys` have the same number of rows. On
   /// errc::capacity nothing was appended.
   result<void> append(kernels::matrix_view<const std::byte> main,
                       kernels::matrix_view<const std::byte> index_keys);
 
-  /// Forgets entries from `entries` on and returns pages that became empty.
+  /// Forgets entries from `entries` on and returns pages that hold none.
   void truncate(std::uint32_t entries);
 
   /// Valid until the cache changes. index < written().
@@ -44,8 +48,6 @@ class global_cache {
   }
 
  private:
-  result<void> reserve(std::uint32_t entries);
-
   kv_page_pool* pool_;
   std::vector<std::byte*> pages_;
   std::uint32_t written_ = 0;

@@ -1,6 +1,7 @@
 #include "runtime/stage/layer_stage.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "kernels/base/check.hpp"
 #include "runtime/model/compressor.hpp"
@@ -70,7 +71,7 @@ result<void> layer_stage::check_inputs(const flow::step_table& table, const flow
     return fail(errc::malformed, step_text(table.step) + ": input rows are not those of the step");
   for (const std::uint32_t layer : engram_layers()) {
     const auto found = std::ranges::find(engram, layer, &flow::row_block::layer);
-    if (found == engram.end() || !belongs(*found) ||
+    if (found == engram.end() || found->kind != row_kind::engram_rows || !belongs(*found) ||
         found->row_bytes != row_bytes(row_kind::engram_rows, config_) ||
         flow::bytes_of(found->payload).size() < std::size_t{found->rows_count} * found->row_bytes)
       return fail(errc::malformed, step_text(table.step) +
@@ -80,43 +81,56 @@ result<void> layer_stage::check_inputs(const flow::step_table& table, const flow
   return {};
 }
 
-result<sequence_state*> layer_stage::sequence_of(const flow::row_span& span) {
+result<void> layer_stage::check_span(const flow::row_span& span) const {
+  const std::string name = "request " + std::to_string(span.request.value);
+  const std::uint64_t end = std::uint64_t{span.first_position} + span.rows_count;
+  if (end > options_.context_max)
+    return fail(errc::capacity, name + " reaches " + std::to_string(end) +
+                                    " positions, the context holds " +
+                                    std::to_string(options_.context_max));
   const auto found = sequences_.find(span.request);
-  if (found != sequences_.end()) {
-    if (found->second.written() != span.first_position)
-      return fail(errc::mismatch, "request " + std::to_string(span.request.value) + " has " +
-                                      std::to_string(found->second.written()) +
-                                      " rows, the step continues at " +
-                                      std::to_string(span.first_position));
-    return &found->second;
-  }
-  if (span.first_position != 0)
-    return fail(errc::mismatch, "request " + std::to_string(span.request.value) +
-                                    " is unknown here and does not begin at position 0");
-  if (sequences_.size() == options_.requests_max)
-    return fail(errc::capacity, "the stage already holds " + std::to_string(options_.requests_max) +
-                                    " requests (limits.requests)");
-  const auto made = sequences_.try_emplace(span.request, config_, schedule_, options_.first_layer,
-                                           options_.last_layer, pool_);
-  return &made.first->second;
+  if (found == sequences_.end() && span.first_position != 0)
+    return fail(errc::mismatch, name + " is unknown here and does not begin at position 0");
+  if (found != sequences_.end() && found->second.written() != span.first_position)
+    return fail(errc::mismatch, name + " has " + std::to_string(found->second.written()) +
+                                    " rows, the step continues at " +
+                                    std::to_string(span.first_position));
+  return {};
 }
 
+result<void> layer_stage::check_spans(const flow::step_table& table) const {
+  std::unordered_set<request_id> seen;
+  std::size_t requests = sequences_.size();
+  for (const flow::row_span& span : table.spans) {
+    if (!seen.insert(span.request).second)
+      return fail(errc::malformed,
+                  "request " + std::to_string(span.request.value) + " has two spans of rows");
+    if (const result<void> fits = check_span(span); !fits) return fits;
+    if (!sequences_.contains(span.request)) ++requests;
+  }
+  if (requests > options_.requests_max)
+    return fail(errc::capacity, "the stage would hold " + std::to_string(requests) +
+                                    " requests, its bound is " +
+                                    std::to_string(options_.requests_max) + " (limits.requests)");
+  return {};
+}
+
+/// Creates the states of new requests and takes the pages of all rows.
 result<step_rows> layer_stage::open_rows(const flow::step_table& table,
                                          const row_planes_view& input,
                                          std::span<const flow::row_block> engram) {
   step_rows rows;
   for (const flow::row_span& span : table.spans) {
-    if (span.first_position + span.rows_count > options_.context_max)
-      return fail(errc::capacity, "request " + std::to_string(span.request.value) + " reaches " +
-                                      std::to_string(span.first_position + span.rows_count) +
-                                      " positions, the context holds " +
-                                      std::to_string(options_.context_max));
-    const result<sequence_state*> sequence = sequence_of(span);
-    if (!sequence) return fail(sequence.error());
-    rows.spans.push_back({span, rows.positions.size(), *sequence});
+    sequence_state& sequence = sequences_
+                                   .try_emplace(span.request, config_, schedule_,
+                                                options_.first_layer, options_.last_layer, pool_)
+                                   .first->second;
+    if (const result<void> reserved = sequence.reserve(span.first_position + span.rows_count);
+        !reserved)
+      return fail(reserved.error());
+    rows.spans.push_back({span, rows.positions.size(), &sequence});
     for (std::uint32_t i = 0; i < span.rows_count; ++i)
       rows.positions.push_back(static_cast<std::int32_t>(span.first_position + i));
-    (*sequence)->write(table.step, span.first_position + span.rows_count);
   }
   rows.image_rows.assign(input.image_rows.begin(), input.image_rows.end());
   for (const flow::row_block& block : engram)
@@ -124,6 +138,7 @@ result<step_rows> layer_stage::open_rows(const flow::step_table& table,
   return rows;
 }
 
+/// After check_spans(): states that the step created go, others lose what it reserved or appended.
 void layer_stage::take_back(const flow::step_table& table) {
   for (const flow::row_span& span : table.spans) {
     const auto found = sequences_.find(span.request);
@@ -188,7 +203,9 @@ result<flow::row_block> layer_stage::run(const flow::step_table& table,
     return fail(checked.error());
   const result<row_planes_view> planes = view_planes(input, config_);
   if (!planes) return fail(planes.error());
-  result<step_rows> rows = open_rows(table, *planes, engram);
+  if (const result<void> checked = check_spans(table); !checked)
+    return fail(checked.error().with(step_text(table.step)));
+  const result<step_rows> rows = open_rows(table, *planes, engram);
   if (!rows) {
     take_back(table);
     return fail(rows.error().with(step_text(table.step)));
@@ -213,6 +230,8 @@ result<flow::row_block> layer_stage::run(const flow::step_table& table,
     take_back(table);
     return fail(ran.error().with(step_text(table.step)));
   }
+  for (const span_rows& span : rows->spans)
+    span.sequence->write(table.step, span.span.first_position + span.span.rows_count);
   if (ends_model()) return collapse_wanted(c, table, {out.streams, out.pre});
   return make_block(row_kind::activation, table, config_, std::move(memory));
 }

@@ -1,10 +1,10 @@
 // A pipeline stage: contiguous layers, their weights, and the state of every request in them.
 //
 // 1. Steps arrive in the scheduler's order; a step's rows of a request continue where its written
-// rows
-//    end. Anything else is an error that leaves the state as it was.
+//    rows end, in one span a request. Anything else is an error.
 // 2. State moves by verdicts: apply() commits, takes back, or frees.
-// 3. A failed step changes nothing: its rows are taken back before run() returns.
+// 3. A failed step changes nothing: everything that can fail, pages included, is settled before the
+//    first row is computed.
 // Not thread-safe: one owner (an actor, or the local engine) calls it.
 #pragma once
 
@@ -48,8 +48,9 @@ class layer_stage {
   /// Runs one step. `input` is `embedded` for a stage that begins with layer 0, else `activation`;
   /// `engram` has a block for every layer of the stage that has a module. Returns `activation`, or
   /// `head_input` (wanted rows only) if the stage ends with the model's last layer.
-  /// Errors: malformed (blocks that do not fit the step), capacity (no free page or too many
-  /// requests), mismatch (rows that do not continue the request's state).
+  /// Errors: malformed (blocks that do not fit the step, a request twice), capacity (no free page,
+  /// too many requests, beyond the context), mismatch (rows that do not continue the request's
+  /// state).
   result<flow::row_block> run(const flow::step_table& table, const flow::row_block& input,
                               std::span<const flow::row_block> engram, const model::taps& probes,
                               const selection_overrides& overrides = {});
@@ -71,9 +72,10 @@ class layer_stage {
  private:
   result<void> check_inputs(const flow::step_table& table, const flow::row_block& input,
                             std::span<const flow::row_block> engram) const;
+  result<void> check_spans(const flow::step_table& table) const;
+  result<void> check_span(const flow::row_span& span) const;
   result<step_rows> open_rows(const flow::step_table& table, const row_planes_view& input,
                               std::span<const flow::row_block> engram);
-  result<sequence_state*> sequence_of(const flow::row_span& span);
   void take_back(const flow::step_table& table);
   model::residual first_residual(const row_planes_view& input, flow::row_kind kind);
   result<void> run_layers(const model::context& c, const step_rows& rows,

@@ -1,6 +1,7 @@
 #include "runtime/stage/sequence_state.hpp"
 
-#include "kernels/base/check.hpp"
+#include <algorithm>
+
 #include "runtime/model/compressor.hpp"
 
 namespace cedar::stage {
@@ -23,10 +24,18 @@ sequence_state::sequence_state(const model::model_config& config, const model::s
   }
 }
 
+result<void> sequence_state::reserve(std::uint32_t positions) {
+  for (auto& [owner, cache] : globals_)
+    if (const result<void> reserved = cache.reserve(positions / ratios_.at(owner)); !reserved) {
+      truncate(written_);
+      return reserved;
+    }
+  return {};
+}
+
 void sequence_state::truncate(std::uint32_t positions) {
-  if (positions >= written_) return;
-  for (auto& [owner, cache] : globals_) cache.truncate(positions / ratios_.at(owner));
-  written_ = positions;
+  written_ = std::min(written_, positions);
+  for (auto& [owner, cache] : globals_) cache.truncate(written_ / ratios_.at(owner));
 }
 
 void sequence_state::commit(step_id step, std::uint32_t positions) {

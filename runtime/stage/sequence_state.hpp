@@ -32,7 +32,10 @@ class sequence_state {
   std::uint32_t written() const noexcept { return written_; }
   std::uint32_t committed() const noexcept { return committed_; }
 
-  /// Rows up to `positions` are being written by `step`.
+  /// Takes the pages that rows [0, positions) need, so that writing them cannot fail. On
+  /// errc::capacity nothing changed.
+  result<void> reserve(std::uint32_t positions);
+  /// `step` has written rows up to `positions`.
   void write(step_id step, std::uint32_t positions) noexcept {
     last_step_ = step;
     written_ = positions;
@@ -50,7 +53,7 @@ class sequence_state {
   /// >= 2.
   memory::position_ring& pending(std::uint32_t owner) { return pending_.at(owner); }
 
-  /// Rows from `positions` on never happened.
+  /// Rows from `positions` on never happened, and pages reserved beyond them are not needed.
   void truncate(std::uint32_t positions);
 
  private:
