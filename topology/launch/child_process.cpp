@@ -15,7 +15,8 @@ namespace cedar::topology {
 
 namespace {
 
-/// What the spawned process starts with: no blocked signals, its own group, no input.
+/// What the spawned process starts with: no blocked signals, its own group, no input, none of our
+/// descriptors but the standard ones.
 struct spawn_settings {
   posix_spawnattr_t attributes{};
   posix_spawn_file_actions_t files{};
@@ -33,6 +34,9 @@ struct spawn_settings {
     posix_spawnattr_setflags(
         &attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
     posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    // UCX opens sockets without close-on-exec: a child that kept them would hold a dead node's
+    // connections open.
+    posix_spawn_file_actions_addclosefrom_np(&files, 3);
   }
   ~spawn_settings() {
     posix_spawnattr_destroy(&attributes);
