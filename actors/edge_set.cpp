@@ -48,11 +48,12 @@ void edge_set::send(const flow::message& message) {
 
 void edge_set::flush(outbound_end& end) {
   const auto now = flow::edge_time::clock::now();
-  const std::chrono::nanoseconds waited_before = end.edge.statistics().waited;
+  std::chrono::nanoseconds waited_before = end.edge.statistics().waited;
   while (auto stamped = end.edge.pop(now)) {
     if (trace_.on()) {
       const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(
           end.edge.statistics().waited - waited_before);
+      waited_before = end.edge.statistics().waited;
       trace_.add({trace_kind::message, end.edge.contract().name, step_of(stamped->body).value,
                   trace_us(now) - waited.count(), waited.count(), flow::credit_bytes(stamped->body),
                   0});
