@@ -24,4 +24,14 @@ error from_caf(const caf::actor_system& system, const caf::error& what) {
   return {errc::io, system.render(what)};
 }
 
+error defect_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const std::exception& what) {
+    return {errc::defect, what.what()};
+  } catch (...) {
+    return {errc::defect, "something that is no std::exception was thrown"};
+  }
+}
+
 }  // namespace cedar::actors

@@ -1,6 +1,7 @@
 #include "actors/unit_actor.hpp"
 
 #include "actors/edge_set.hpp"
+#include "actors/error_bridge.hpp"
 
 namespace cedar::actors {
 
@@ -12,6 +13,7 @@ struct unit_state {
   fault_sink supervisor;
   trace_recorder* trace = nullptr;
   std::unique_ptr<edge_set> edges;
+  bool failed = false;  ///< what came after an error is not looked at
 
   void record(const stage::unit_work& work) const {
     if (!trace->on()) return;
@@ -23,17 +25,17 @@ struct unit_state {
   }
 
   result<void> handle(const packet_ref& packet) {
+    if (failed) return {};
     auto message = edges->receive(packet);
     if (!message) return fail(message.error());
     if (!*message) return {};
     const bool of_step = !std::holds_alternative<flow::verdict>(**message);
     const auto output = unit->take(std::move(**message));
     if (!output) return fail(output.error());
+    // Recorded before anybody hears of the step: a trace taken after its proposal is complete.
+    for (const stage::unit_work& work : output->work) record(work);
     for (const flow::message& out : output->messages) edges->send(out);
-    for (const stage::unit_work& work : output->work) {
-      record(work);
-      edges->consumed_step(work.step);
-    }
+    for (const stage::unit_work& work : output->work) edges->consumed_step(work.step);
     if (!of_step) edges->consumed_now();
     return {};
   }
@@ -49,12 +51,20 @@ unit_actor::behavior_type unit_behavior(unit_actor::stateful_pointer<unit_state>
   state.edges = std::make_unique<edge_set>(
       *config->trace,
       [self](const packet_sink& to, packet_ref packet) { self->send(to, std::move(packet)); });
+  const auto report = [self](const error& what) {
+    self->state.failed = true;
+    self->send(self->state.supervisor,
+               std::make_shared<const fault>(fault{self->state.name, what}));
+  };
+  // A defect ends the unit; whoever supervises hears its text.
+  self->set_exception_handler([report](std::exception_ptr& thrown) -> caf::error {
+    report(defect_of(thrown));
+    return caf::exit_reason::unhandled_exception;
+  });
   return {
-      [self](const packet_ref& packet) {
-        const result<void> handled = self->state.handle(packet);
-        if (!handled)
-          self->send(self->state.supervisor,
-                     std::make_shared<const fault>(fault{self->state.name, handled.error()}));
+      [self, report](const packet_ref& packet) {
+        if (const result<void> handled = self->state.handle(packet); !handled)
+          report(handled.error());
       },
       [self](bind_atom, const edge_ends_ref& ends) {
         self->state.edges->bind(*ends);

@@ -14,6 +14,7 @@ std::string_view to_string(errc code) noexcept {
     case errc::refused: return "refused";
     case errc::cancelled: return "cancelled";
     case errc::io: return "i/o";
+    case errc::defect: return "defect";
   }
   return "?";
 }
