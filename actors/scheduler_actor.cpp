@@ -1,11 +1,15 @@
 #include "actors/scheduler_actor.hpp"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 
 #include "actors/edge_set.hpp"
 #include "actors/error_bridge.hpp"
 
 namespace cedar::actors {
+
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -14,17 +18,25 @@ struct scheduler_state {
   scheduler_listener listener;
   std::unique_ptr<edge_set> edges;
   std::optional<fault> failure;
+  std::map<step_id, caf::actor_clock::time_point> started;  ///< steps in flight
+  bool timed = false;  ///< a deadline message is on its way: at most one is
 
-  /// Hands out steps while there are rows, room and credit; returns their ids.
-  std::vector<step_id> pump() {
-    std::vector<step_id> started;
+  /// Hands out steps while there are rows, room and credit.
+  void pump(caf::actor_clock::time_point now) {
     while (!failure && edges->flushed("verdict")) {
       const auto table = core->next_step();
       if (!table) break;
+      started.emplace(table->step, now);
       edges->send(*table);
-      started.push_back(table->step);
     }
-    return started;
+  }
+
+  /// When the oldest step in flight began, if there is one.
+  std::optional<caf::actor_clock::time_point> oldest_start() {
+    const auto oldest = core->oldest_step();
+    if (!oldest) return std::nullopt;
+    started.erase(started.begin(), started.find(*oldest));
+    return started.at(*oldest);
   }
 
   result<void> take(flow::message message) {
@@ -70,9 +82,28 @@ struct scheduler_state {
 
 using scheduler_pointer = scheduler_actor::stateful_pointer<scheduler_state>;
 
+/// Asks to be woken when the oldest step has had its time.
+void watch(scheduler_pointer self, std::chrono::milliseconds deadline) {
+  const auto start = self->state.oldest_start();
+  if (!start || self->state.timed) return;
+  self->state.timed = true;
+  const auto left = *start + deadline - self->clock().now();
+  self->delayed_send(self, std::max(std::chrono::ceil<std::chrono::milliseconds>(left), 0ms),
+                     deadline_atom::value, self->state.core->oldest_step()->value);
+}
+
 void pump(scheduler_pointer self, std::chrono::milliseconds deadline) {
-  for (const step_id step : self->state.pump())
-    self->delayed_send(self, deadline, deadline_atom::value, step.value);
+  self->state.pump(self->clock().now());
+  watch(self, deadline);
+}
+
+/// `step` was the oldest when the deadline message left: it is late if it still is.
+void judge(scheduler_pointer self, std::chrono::milliseconds deadline, step_id step) {
+  self->state.timed = false;
+  if (self->state.core->oldest_step() != step) return watch(self, deadline);
+  self->state.give_up(
+      {"step " + std::to_string(step.value),
+       {errc::timeout, "no proposal within " + std::to_string(deadline.count()) + " ms"}});
 }
 
 scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
@@ -82,6 +113,10 @@ scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
   self->state.edges = std::make_unique<edge_set>(
       *config->trace,
       [self](const packet_sink& to, packet_ref packet) { self->send(to, std::move(packet)); });
+  self->set_exception_handler([self](std::exception_ptr& thrown) -> caf::error {
+    self->state.give_up({"scheduler", defect_of(thrown)});
+    return caf::exit_reason::unhandled_exception;
+  });
   const std::chrono::milliseconds deadline = config->step_deadline;
   return {
       [self, deadline](const packet_ref& packet) {
@@ -100,13 +135,7 @@ scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
         return request_ids_ref(std::make_shared<const std::vector<request_id>>(std::move(*ids)));
       },
       [self](fail_atom, const fault_ref& what) { self->state.give_up(*what); },
-      [self, deadline](deadline_atom, std::uint64_t step) {
-        const auto oldest = self->state.core->oldest_step();
-        if (!oldest || oldest->value > step) return;
-        self->state.give_up(
-            {"step " + std::to_string(step),
-             {errc::timeout, "no proposal within " + std::to_string(deadline.count()) + " ms"}});
-      },
+      [self, deadline](deadline_atom, std::uint64_t step) { judge(self, deadline, step_id{step}); },
   };
 }
 
