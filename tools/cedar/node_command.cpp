@@ -17,6 +17,7 @@ struct options {
   std::string join;
   topology::node_options node;
   pid_t parent = 0;
+  std::uint32_t join_deadline_ms = 20000;
 };
 
 int run(options& chosen) {
@@ -29,6 +30,7 @@ int run(options& chosen) {
   chosen.node.controller_host = chosen.join.substr(0, colon);
   chosen.node.controller_port =
       static_cast<std::uint16_t>(std::stoul(chosen.join.substr(colon + 1)));
+  chosen.node.join_deadline = std::chrono::milliseconds(chosen.join_deadline_ms);
   const result<void> ran = topology::run_node(chosen.node);
   if (ran) return 0;
   fmt::print(stderr, "cedar node '{}': {}\n", chosen.node.name, ran.error().message);
@@ -56,6 +58,10 @@ void add_node(CLI::App& app, int& exit_code) {
   command->add_option("--name", chosen->node.name, "What the topology calls this node")->required();
   command->add_option("--secret-file", chosen->node.secret, "File with the shared secret")
       ->required();
+  command
+      ->add_option("--join-deadline", chosen->join_deadline_ms,
+                   "Milliseconds to wait for the client's answer")
+      ->check(CLI::Range(1U, 86'400'000U));
   command->add_option("--parent", chosen->parent, "End together with this process");
   command->callback([chosen, &exit_code] { exit_code = run(*chosen); });
 }

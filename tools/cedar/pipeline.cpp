@@ -141,15 +141,11 @@ result<void> pipeline::open_cluster() {
   options.program = own_program();
   const bool traced = options_.summary || !options_.trace.empty();
   options.trace_events_max = traced ? trace_events_max : 0;
-  options.on_started = [this](topology::cluster& made) { watch_->guard(&made); };
   if (options_.verbose)
     options.on_progress = [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); };
-  auto cluster = topology::cluster::start(options);
-  if (!cluster) {
-    watch_->guard(nullptr);
-    return fail(cluster.error());
-  }
-  cluster_ = std::move(*cluster);
+  cluster_ = std::make_unique<topology::cluster>(options);
+  watch_->guard(cluster_.get());
+  if (const result<void> started = cluster_->start(); !started) return started;
   if (options_.verbose) fmt::print(stderr, "{}", topology::render_plan(cluster_->topology()));
   return {};
 }

@@ -6,7 +6,6 @@
 #include <caf/io/all.hpp>
 #include <fstream>
 #include <iterator>
-#include <mutex>
 #include <thread>
 
 #include "actors/error_bridge.hpp"
@@ -17,6 +16,8 @@ namespace {
 
 /// How often a wait looks whether a child has ended.
 constexpr std::chrono::milliseconds look_interval{50};
+/// Longest wait for nodes to end by themselves when something has gone wrong.
+constexpr std::chrono::milliseconds brief_drain{300};
 /// Largest topology file.
 constexpr std::uintmax_t topology_bytes_max = std::uintmax_t{1} << 20;
 
@@ -28,12 +29,12 @@ std::string request_count(std::size_t count) {
 
 }  // namespace
 
-result<std::unique_ptr<cluster>> cluster::start(const cluster_options& options) {
-  std::unique_ptr<cluster> made(new cluster(options));
-  if (options.on_started) options.on_started(*made);
-  if (const result<void> started = made->start_all(); !started) return fail(started.error());
-  return made;
-}
+/// Requests of one generate().
+struct cluster::progress_of_requests {
+  std::map<request_id, std::size_t> index_of;
+  std::vector<session::usage> used;
+  std::size_t unfinished = 0;
+};
 
 cluster::~cluster() {
   stop();
@@ -47,8 +48,22 @@ bool cluster::remote() const {
   return plan_->nodes().size() > 1 && plan_->transport().kind == transport_kind::ucx;
 }
 
+result<void> cluster::start() {
+  result<void> started = start_all();
+  if (started) {
+    ready_ = true;
+    progress("ready");
+    return started;
+  }
+  failure_ = started.error();
+  stop();
+  return started;
+}
+
 result<void> cluster::start_all() {
   if (const result<void> done = read_topology(); !done) return done;
+  start_limit_ = wait_clock::now() + plan_->deadlines().start;
+  addresses_.resize(plan_->nodes().size());
   config_.emplace(remote());
   system_ = std::make_unique<caf::actor_system>(*config_);
   if (remote()) {
@@ -57,13 +72,10 @@ result<void> cluster::start_all() {
   }
   progress("loading");
   if (const result<void> done = open_local(); !done) return done;
-  if (remote()) {
-    if (const result<void> done = await_joins(); !done) return done;
-    secret_->remove();
-  }
-  const auto addresses = deploy_all();
-  if (!addresses) return fail(addresses.error());
-  return wire_all(*addresses);
+  if (const result<void> done = await(joined_, "join"); !done) return done;
+  if (secret_) secret_->remove();
+  if (const result<void> done = deploy_all(); !done) return done;
+  return wire_all();
 }
 
 result<void> cluster::read_topology() {
@@ -131,28 +143,54 @@ result<void> cluster::spawn_nodes() {
   return {};
 }
 
-result<void> cluster::await_joins() {
-  const auto until = wait_clock::now() + plan_->deadlines().start;
-  while (agents_.size() + 1 < plan_->nodes().size()) {
-    for (auto& [id, child] : children_)
-      if (const auto how = child.ended())
-        return fail(errc::peer_lost,
-                    "node '" + (*plan_)[id].name + "' ended while starting: " + *how);
-    if (wait_clock::now() >= until) {
-      const auto missing = std::ranges::find_if(plan_->nodes(), [&](const node_plan& node) {
-        return node.id != plan_->client().id && !agents_.contains(node.id);
-      });
-      return fail(errc::timeout, "node '" + missing->name + "' did not join within " +
-                                     std::to_string(plan_->deadlines().start.count()) + " ms");
+std::optional<error> cluster::ended_child() {
+  for (auto& [id, child] : children_)
+    if (const auto how = child.ended())
+      return error{errc::peer_lost, name_of(id) + " ended while starting: " + *how};
+  return std::nullopt;
+}
+
+std::chrono::milliseconds cluster::time_left() const {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(start_limit_ - wait_clock::now());
+  return std::max(left, std::chrono::milliseconds(1));
+}
+
+result<void> cluster::await(const progress_set& done, const std::string& step) {
+  while (done.size() < plan_->nodes().size()) {
+    if (auto ended = ended_child()) return fail(std::move(*ended));
+    if (wait_clock::now() >= start_limit_) {
+      const auto missing = std::ranges::find_if(
+          plan_->nodes(), [&](const node_plan& node) { return !done.contains(node.id); });
+      return fail(errc::timeout, name_of(missing->id) + " did not " + step + " within " +
+                                     std::to_string(plan_->deadlines().start.count()) +
+                                     " ms (deadlines_ms.start)");
     }
-    const auto news = events_.pop(look_interval);
+    auto news = events_.pop(look_interval);
     if (!news) continue;
-    if (const auto* joined = std::get_if<joined_event>(&*news))
-      agents_[plan_->find_node(joined->node)->id] = joined->agent;
-    if (const auto* what = std::get_if<actors::fault>(&*news))
-      return fail(what->what.with(what->where));
-    if (std::holds_alternative<interrupted_event>(*news))
-      return fail(errc::cancelled, "interrupted");
+    if (const result<void> noted = note(*news); !noted) return noted;
+  }
+  return {};
+}
+
+result<void> cluster::note(event& news) {
+  if (const auto* joined = std::get_if<joined_event>(&news)) {
+    const node_id node = plan_->find_node(joined->node)->id;
+    agents_[node] = joined->agent;
+    joined_.insert(node);
+    progress(name_of(node) + " joined");
+  } else if (const auto* deployed = std::get_if<deployed_event>(&news)) {
+    if (!deployed->address) return fail(deployed->address.error().with(name_of(deployed->node)));
+    addresses_[deployed->node.value] = *deployed->address;
+    deployed_.insert(deployed->node);
+  } else if (const auto* wired = std::get_if<wired_event>(&news)) {
+    if (!wired->bound) return fail(wired->bound.error());
+    wired_.insert(wired->node);
+  } else if (const auto* lost = std::get_if<lost_event>(&news)) {
+    return fail(describe_loss(*lost));
+  } else if (const auto* what = std::get_if<actors::fault>(&news)) {
+    return fail(what->what.with(what->where));
+  } else if (std::holds_alternative<interrupted_event>(news)) {
+    return fail(errc::cancelled, "interrupted");
   }
   return {};
 }
@@ -167,15 +205,16 @@ node_settings cluster::settings_of(const node_plan& node) {
   settings.listener = listener();
   settings.events.on_fault = [this](const actors::fault& what) { events_.push(what); };
   settings.events.on_peer_lost = [this](node_id peer, const error& reason) {
-    events_.push(actors::fault{describe(peer), reason});
+    events_.push(lost_event{peer, reason});
   };
   return settings;
 }
 
-/// "node 'back' (stage 'decoder' layers 6-11, head)".
-std::string cluster::describe(node_id node) const {
+/// "lost node 'back' (stage 'decoder' layers 6-11, head): connection reset; its process: signal 9".
+error cluster::describe_loss(const lost_event& lost) {
+  lost_.insert(lost.node);
   std::string units;
-  for (const unit_id id : (*plan_)[node].units) {
+  for (const unit_id id : (*plan_)[lost.node].units) {
     const unit_plan& unit = (*plan_)[id];
     units += units.empty() ? "" : ", ";
     if (const auto* stage = std::get_if<stage_role>(&unit.role))
@@ -184,7 +223,11 @@ std::string cluster::describe(node_id node) const {
     else
       units += unit.name;
   }
-  return "lost node '" + (*plan_)[node].name + "' (" + units + ")";
+  error out = lost.reason.with("lost " + name_of(lost.node) + " (" + units + ")");
+  const auto child = children_.find(lost.node);
+  if (child != children_.end() && child->second.wait(look_interval))
+    out.message += "; its process: " + *child->second.ended();
+  return out;
 }
 
 actors::scheduler_listener cluster::listener() {
@@ -205,74 +248,99 @@ result<void> cluster::open_local() {
     if (remote() && node.id != plan_->client().id) continue;
     auto runtime = node_runtime::open(*system_, *plan_, *model_, settings_of(node));
     if (!runtime) return fail(runtime.error());
+    addresses_[node.id.value] = (*runtime)->address();
     local_[node.id] = std::move(*runtime);
+    joined_.insert(node.id);
+    deployed_.insert(node.id);
   }
   if (hub_) hub_->run();
   return {};
 }
 
-result<std::vector<std::string>> cluster::deploy_all() {
-  std::vector<std::string> addresses(plan_->nodes().size());
-  for (const auto& [id, runtime] : local_) addresses[id.value] = runtime->address();
+template <class Answer, class OnAnswer, class OnError, class... Arguments>
+void cluster::ask_agents(OnAnswer on_answer, OnError on_error, const Arguments&... arguments) {
+  for (const auto& [id, agent] : agents_)
+    askers_.push_back(system_->spawn(
+        [=, this, node = id, to = agent, limit = time_left()](caf::event_based_actor* self) {
+          self->request(to, limit, arguments...)
+              .then([=](const Answer& answer) { on_answer(node, answer); },
+                    [=, this](const caf::error& what) {
+                      on_error(node, actors::from_caf(*system_, what));
+                    });
+        }));
+}
+
+result<void> cluster::deploy_all() {
   const std::string model =
       options_.model.empty() ? std::string{} : std::filesystem::absolute(options_.model).string();
   const deployment order{std::filesystem::absolute(options_.topology).string(), text_, model,
                          fingerprint_, options_.trace_events_max};
-  const caf::scoped_actor self{*system_};
-  using response = decltype(self->request(agent_actor{}, std::chrono::milliseconds(0),
-                                          deploy_atom::value, order));
-  std::vector<std::pair<node_id, response>> asked;
-  for (const auto& [id, agent] : agents_)
-    asked.emplace_back(id,
-                       self->request(agent, plan_->deadlines().start, deploy_atom::value, order));
-  result<void> deployed;
-  for (auto& [id, answer] : asked)
-    answer.receive(
-        [&, node = id](std::string& address) { addresses[node.value] = address; },
-        [&, node = id](const caf::error& what) {
-          deployed =
-              fail(actors::from_caf(*system_, what).with("node '" + (*plan_)[node].name + "'"));
-        });
-  if (!deployed) return fail(deployed.error());
-  return addresses;
+  ask_agents<std::string>(
+      [this](node_id node, const std::string& address) {
+        events_.push(deployed_event{node, address});
+      },
+      [this](node_id node, error what) {
+        events_.push(deployed_event{node, fail(std::move(what))});
+      },
+      deploy_atom::value, order);
+  return await(deployed_, "load its units");
 }
 
-result<void> cluster::wire_all(const std::vector<std::string>& addresses) {
-  const caf::scoped_actor self{*system_};
-  using response = decltype(self->request(agent_actor{}, std::chrono::milliseconds(0),
-                                          wire_atom::value, addresses));
-  std::vector<std::pair<node_id, response>> asked;
-  for (const auto& [id, agent] : agents_)
-    asked.emplace_back(id,
-                       self->request(agent, plan_->deadlines().start, wire_atom::value, addresses));
+result<void> cluster::wire_all() {
+  ask_agents<actors::bound_atom>(
+      [this](node_id node, actors::bound_atom) {
+        events_.push(wired_event{node, {}});
+      },
+      [this](node_id node, error what) {
+        events_.push(wired_event{node, fail(what.with(name_of(node)))});
+      },
+      wire_atom::value, addresses_);
   // At the same time: each waits until the others have connected.
-  result<void> wired;
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  for (auto& [id, runtime] : local_)
-    threads.emplace_back([&, node = runtime.get()] {
-      const result<void> one = node->wire(addresses);
-      const std::scoped_lock lock(mutex);
-      if (!one && wired) wired = one;
+  std::vector<std::jthread> threads;
+  for (const auto& [id, runtime] : local_)
+    threads.emplace_back([this, node = id, here = runtime.get()] {
+      events_.push(wired_event{node, here->wire(addresses_)});
     });
-  for (std::thread& thread : threads) thread.join();
-  for (auto& [id, answer] : asked)
-    answer.receive(
-        [](actors::bound_atom) {},
-        [&, node = id](const caf::error& what) {
-          if (wired)
-            wired =
-                fail(actors::from_caf(*system_, what).with("node '" + (*plan_)[node].name + "'"));
-        });
-  if (!wired) return wired;
-  progress("ready");
+  result<void> wired = await(wired_, "connect");
+  if (!wired)
+    for (const auto& [id, runtime] : local_) runtime->give_up_wiring();
+  return wired;
+}
+
+error cluster::root_cause(error first) {
+  const auto until = wait_clock::now() + look_interval;
+  while (auto news = events_.pop(std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::max(until - wait_clock::now(), wait_clock::duration::zero()))))
+    if (const auto* lost = std::get_if<lost_event>(&*news)) return describe_loss(*lost);
+  return first;
+}
+
+result<void> cluster::take(event& news, const session::generation_sink& sink,
+                           progress_of_requests& requests) {
+  if (auto* rows = std::get_if<rows_event>(&news)) {
+    for (const session::row_event& row : rows->events)
+      if (const auto found = requests.index_of.find(row.request);
+          found != requests.index_of.end() && sink.on_row)
+        sink.on_row(found->second, row);
+  } else if (auto* tap = std::get_if<flow::tap>(&news)) {
+    if (sink.on_tap) sink.on_tap(std::move(*tap));
+  } else if (const auto* finished = std::get_if<finished_event>(&news)) {
+    requests.used[requests.index_of.at(finished->request)] = finished->used;
+    --requests.unfinished;
+  } else if (const auto* lost = std::get_if<lost_event>(&news)) {
+    return fail(describe_loss(*lost));
+  } else if (const auto* what = std::get_if<actors::fault>(&news)) {
+    return fail(root_cause(what->what.with(what->where)));
+  } else if (std::holds_alternative<interrupted_event>(news)) {
+    return fail(errc::cancelled, "interrupted");
+  }
   return {};
 }
 
 result<std::vector<session::usage>> cluster::generate(
     const std::vector<session::generation_request>& requests,
     const session::generation_sink& sink) {
-  if (failure_) return fail(failure_->what.with(failure_->where));
+  if (failure_) return fail(*failure_);
   const actors::scheduler_actor& scheduler = local_.at(plan_->client().id)->scheduler();
   actors::request_ids_ref ids;
   result<void> submitted;
@@ -282,36 +350,26 @@ result<std::vector<session::usage>> cluster::generate(
       .receive([&](const actors::request_ids_ref& given) { ids = given; },
                [&](const caf::error& what) { submitted = fail(actors::from_caf(*system_, what)); });
   if (!submitted) return fail(submitted.error());
-  std::map<request_id, std::size_t> index_of;
-  for (std::size_t i = 0; i < ids->size(); ++i) index_of.emplace((*ids)[i], i);
+  progress_of_requests running;
+  for (std::size_t i = 0; i < ids->size(); ++i) running.index_of.emplace((*ids)[i], i);
+  running.used.resize(requests.size());
+  running.unfinished = requests.size();
 
-  std::vector<session::usage> used(requests.size());
-  std::size_t unfinished = requests.size();
-  while (unfinished > 0) {
-    auto news = events_.pop(plan_->deadlines().step * 2);
-    if (!news)
-      return fail(errc::timeout, "the pipeline said nothing about " + request_count(unfinished) +
-                                     " for " + std::to_string(plan_->deadlines().step.count() * 2) +
-                                     " ms");
-    if (auto* rows = std::get_if<rows_event>(&*news)) {
-      for (const session::row_event& row : rows->events)
-        if (const auto found = index_of.find(row.request); found != index_of.end() && sink.on_row)
-          sink.on_row(found->second, row);
-    } else if (auto* tap = std::get_if<flow::tap>(&*news)) {
-      if (sink.on_tap) sink.on_tap(std::move(*tap));
-    } else if (const auto* finished = std::get_if<finished_event>(&*news)) {
-      used[index_of.at(finished->request)] = finished->used;
-      --unfinished;
-    } else if (const auto* what = std::get_if<actors::fault>(&*news)) {
-      failure_ = *what;
-      self->send(scheduler, actors::fail_atom::value,
-                 actors::fault_ref(std::make_shared<const actors::fault>(*what)));
-      return fail(what->what.with(what->where));
-    } else if (std::holds_alternative<interrupted_event>(*news)) {
-      return fail(errc::cancelled, "interrupted");
-    }
+  const auto limit = plan_->deadlines().step * 2;
+  result<void> taken;
+  while (taken && running.unfinished > 0) {
+    auto news = events_.pop(limit);
+    taken = news ? take(*news, sink, running)
+                 : fail(errc::timeout, "the pipeline said nothing about " +
+                                           request_count(running.unfinished) + " for " +
+                                           std::to_string(limit.count()) + " ms");
   }
-  return used;
+  if (taken) return std::move(running.used);
+  failure_ = taken.error();
+  self->send(scheduler, actors::fail_atom::value,
+             actors::fault_ref(
+                 std::make_shared<const actors::fault>(actors::fault{"client", taken.error()})));
+  return fail(taken.error());
 }
 
 void cluster::interrupt() {
@@ -331,18 +389,20 @@ std::vector<node_report> cluster::reports() {
 
 void cluster::stop() {
   if (std::exchange(stopped_, true)) return;
-  if (system_) {
-    for (const auto& [id, agent] : agents_) caf::anon_send(agent, stop_atom::value);
-    agents_.clear();
-  }
+  for (const caf::actor& asker : askers_)
+    caf::anon_send_exit(asker, caf::exit_reason::user_shutdown);
+  askers_.clear();
+  for (const auto& [id, agent] : agents_) caf::anon_send(agent, stop_atom::value);
   const auto until =
-      wait_clock::now() + (plan_ && !failure_ ? plan_->deadlines().drain : look_interval);
+      wait_clock::now() + (ready_ && !failure_ ? plan_->deadlines().drain : brief_drain);
   for (auto& [id, child] : children_) {
-    const auto left = until - wait_clock::now();
-    child.wait(std::max(std::chrono::duration_cast<std::chrono::milliseconds>(left),
-                        std::chrono::milliseconds(0)));
+    // Who never joined, or is lost, does not hear that it is to stop.
+    if (!agents_.contains(id) || lost_.contains(id)) continue;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - wait_clock::now());
+    child.wait(std::max(left, std::chrono::milliseconds(0)));
   }
   children_.clear();  // kills and reaps what is left
+  agents_.clear();
   local_.clear();
   if (controller_) caf::anon_send_exit(controller_, caf::exit_reason::user_shutdown);
   controller_ = nullptr;

@@ -2,17 +2,21 @@
 // everything.
 //
 // 1. start() returns when every unit is loaded and every edge is bound, or with the reason why not;
-// then no
-//    process of it is left.
-// 2. A node that is lost fails the pipeline by name; generate() returns that error.
+//    then no process of it is left.
+// 2. A node that is lost fails the pipeline by name; generate() returns that error. After an error
+//    only reports() and stop() are of use.
 // 3. The destructor stops all processes, also those that do not answer.
+// 4. All news comes through one queue: joins, answers, faults, interruptions. So nothing has to be
+//    waited for while something else has gone wrong already.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,8 +30,6 @@
 
 namespace cedar::topology {
 
-class cluster;
-
 struct cluster_options {
   std::filesystem::path topology;  ///< YAML file
   std::filesystem::path model;  ///< overrides the file's checkpoint; empty: the file's
@@ -35,24 +37,27 @@ struct cluster_options {
   std::uint64_t trace_events_max = 0;
   /// Told what is going on: "loading", "node 'back' joined (pid 4711)".
   std::function<void(const std::string&)> on_progress;
-  /// Called first thing, so that interrupt() can reach a start that takes long.
-  std::function<void(cluster&)> on_started;
 };
 
 class cluster final : public session::generator {
  public:
-  /// Errors: malformed (the topology: all mistakes, a line each), those of the model, timeout and
-  /// refused (nodes that do not join or load, by name), cancelled (interrupt()).
-  static result<std::unique_ptr<cluster>> start(const cluster_options& options);
+  /// Starts nothing yet, so that interrupt() can reach a start that takes long.
+  explicit cluster(const cluster_options& options) : options_(options) {}
   ~cluster() override;
+
+  /// To be called once, first. Errors: malformed (the topology: all mistakes, a line each), those
+  /// of the model, timeout, refused, peer_lost (nodes that do not join, load or connect, by name),
+  /// cancelled (interrupt()).
+  result<void> start();
 
   result<std::vector<session::usage>> generate(
       const std::vector<session::generation_request>& requests,
       const session::generation_sink& sink) override;
 
-  /// Ends start() or generate() with errc::cancelled. From any thread.
+  /// Ends start() or generate(), now or the next, with errc::cancelled. From any thread.
   void interrupt();
 
+  /// Both after start() has read the topology.
   const stage::model_source& model() const noexcept { return *model_; }
   const plan& topology() const noexcept { return *plan_; }
   /// Processes other than this one.
@@ -61,7 +66,8 @@ class cluster final : public session::generator {
   /// What every node recorded since the last call. Nodes that do not answer are left out.
   std::vector<node_report> reports();
 
-  /// Ends all nodes in good order within the drain deadline; then by force.
+  /// Ends all nodes: in good order within the drain deadline, or by force if they take longer.
+  /// After an error they get a moment only.
   void stop();
 
  private:
@@ -77,23 +83,53 @@ class cluster final : public session::generator {
     std::string node;
     agent_actor agent;
   };
+  struct deployed_event {
+    node_id node;
+    result<std::string> address;
+  };
+  struct wired_event {
+    node_id node;
+    result<void> bound;
+  };
+  struct lost_event {
+    node_id node;
+    error reason;
+  };
   struct interrupted_event {};
   using event = std::variant<rows_event, finished_event, flow::tap, actors::fault, joined_event,
-                             interrupted_event>;
-
-  explicit cluster(const cluster_options& options) : options_(options) {}
+                             deployed_event, wired_event, lost_event, interrupted_event>;
+  /// What start() waits for: nodes that got so far.
+  using progress_set = std::set<node_id>;
 
   result<void> read_topology();
+  result<void> start_all();
   result<void> start_control();
   result<void> spawn_nodes();
-  result<void> await_joins();
   result<void> open_local();
-  result<std::vector<std::string>> deploy_all();
-  result<void> wire_all(const std::vector<std::string>& addresses);
-  result<void> start_all();
+  result<void> deploy_all();
+  result<void> wire_all();
+
+  /// Takes news until `done` holds all nodes. `step` tells what they have to do, for texts: "join".
+  result<void> await(const progress_set& done, const std::string& step);
+  /// One piece of news while starting.
+  result<void> note(event& news);
+  std::optional<error> ended_child();
+  std::chrono::milliseconds time_left() const;
+  /// Sends a request to every agent; `on_answer` and `on_error` make events of what comes back.
+  template <class Answer, class OnAnswer, class OnError, class... Arguments>
+  void ask_agents(OnAnswer on_answer, OnError on_error, const Arguments&... arguments);
+
+  struct progress_of_requests;
+  /// One piece of news while requests run.
+  result<void> take(event& news, const session::generation_sink& sink,
+                    progress_of_requests& requests);
+  /// A node's loss may show first as somebody else's fault: waits a moment for a better reason.
+  error root_cause(error first);
+  error describe_loss(const lost_event& lost);
+
   node_settings settings_of(const node_plan& node);
   actors::scheduler_listener listener();
-  std::string describe(node_id node) const;
+  std::string name_of(node_id node) const { return "node '" + (*plan_)[node].name + "'"; }
   bool remote() const;
   void progress(const std::string& what) const;
 
@@ -111,8 +147,17 @@ class cluster final : public session::generator {
   std::uint16_t control_port_ = 0;
   std::map<node_id, child_process> children_;
   std::map<node_id, agent_actor> agents_;
+  std::vector<caf::actor> askers_;  ///< each waits for an agent's answer
   std::map<node_id, std::unique_ptr<node_runtime>> local_;
-  std::optional<actors::fault> failure_;
+
+  std::chrono::steady_clock::time_point start_limit_;
+  progress_set joined_;
+  progress_set deployed_;
+  progress_set wired_;
+  std::vector<std::string> addresses_;  ///< of the data plane, by node
+  std::set<node_id> lost_;
+  std::optional<error> failure_;  ///< why nothing can be generated any more
+  bool ready_ = false;
   bool stopped_ = false;
 };
 

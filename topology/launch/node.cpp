@@ -1,6 +1,7 @@
 #include "topology/launch/node.hpp"
 
 #include <caf/io/all.hpp>
+#include <mutex>
 #include <optional>
 
 #include "actors/error_bridge.hpp"
@@ -19,7 +20,20 @@ struct node_state {
   std::unique_ptr<stage::model_source> model;
   std::optional<plan> topology;
   std::unique_ptr<node_runtime> runtime;
-  std::optional<error> fatal;
+
+  /// Why the node ends, if not because it was told to: the first reason counts. From any thread.
+  void end_with(const error& why) {
+    const std::scoped_lock lock(mutex_);
+    if (!fatal_) fatal_ = why;
+  }
+  std::optional<error> fatal() const {
+    const std::scoped_lock lock(mutex_);
+    return fatal_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::optional<error> fatal_;
 };
 
 result<void> prepare(node_state& state, const deployment& order) {
@@ -68,7 +82,7 @@ node_events events_of(agent_pointer self, const controller_actor& controller, no
           [agent, controller, &state](node_id peer, const error& reason) {
             const node_plan& lost = (*state.topology)[peer];
             if (peer == state.topology->client().id) {
-              state.fatal = reason.with("client '" + lost.name + "'");
+              state.end_with(reason.with("client '" + lost.name + "'"));
               caf::anon_send_exit(agent, caf::exit_reason::user_shutdown);
               return;
             }
@@ -79,12 +93,16 @@ node_events events_of(agent_pointer self, const controller_actor& controller, no
 
 agent_actor::behavior_type agent_behavior(agent_pointer self, const controller_actor& controller,
                                           node_state* state) {
+  self->set_exception_handler([state](std::exception_ptr& thrown) -> caf::error {
+    state->end_with(actors::defect_of(thrown));
+    return caf::exit_reason::unhandled_exception;
+  });
   return {
       [self, controller, state](deploy_atom, const deployment& order) -> caf::result<std::string> {
         const auto events = events_of(self, controller, *state);
         const result<void> deployed = deploy(self->system(), *state, order, events);
         if (!deployed) {
-          state->fatal = deployed.error();
+          state->end_with(deployed.error());
           return actors::to_caf(deployed.error());
         }
         return state->runtime->address();
@@ -94,7 +112,7 @@ agent_actor::behavior_type agent_behavior(agent_pointer self, const controller_a
         if (!state->runtime) return actors::to_caf({errc::refused, "nothing is deployed here"});
         const result<void> wired = state->runtime->wire(addresses);
         if (!wired) {
-          state->fatal = wired.error();
+          state->end_with(wired.error());
           return actors::to_caf(wired.error());
         }
         return actors::bound_atom::value;
@@ -144,6 +162,22 @@ result<void> join(caf::actor_system& system, const controller_actor& controller,
   return {};
 }
 
+/// Returns when the agent is over: because it was told, or because the client is gone.
+void await_end(caf::actor_system& system, const agent_actor& agent,
+               const controller_actor& controller, node_state& state) {
+  const caf::scoped_actor self{system};
+  self->monitor(agent);
+  self->monitor(controller);
+  bool over = false;
+  while (!over)
+    self->receive([&](const caf::down_msg& down) {
+      over = down.source == caf::actor_cast<caf::actor_addr>(agent);
+      if (over) return;
+      state.end_with({errc::peer_lost, "the client is gone"});
+      self->send_exit(agent, caf::exit_reason::user_shutdown);
+    });
+}
+
 }  // namespace
 
 result<void> run_node(const node_options& options) {
@@ -162,22 +196,9 @@ result<void> run_node(const node_options& options) {
     caf::anon_send_exit(agent, caf::exit_reason::user_shutdown);
     return joined;
   }
-  const caf::scoped_actor self{system};
-  self->monitor(agent);
-  self->monitor(*controller);
-  // Either end is the end: the agent's because it was told, the controller's because the client
-  // died.
-  bool controller_lost = false;
-  self->receive([&](const caf::down_msg& down) {
-    controller_lost = down.source == caf::actor_cast<caf::actor_addr>(*controller);
-  });
-  if (controller_lost) {
-    self->send_exit(agent, caf::exit_reason::user_shutdown);
-    self->receive([](const caf::down_msg&) {});
-  }
+  await_end(system, agent, *controller, state);
   state.runtime.reset();
-  if (state.fatal) return fail(*state.fatal);
-  if (controller_lost) return fail(errc::peer_lost, "the client is gone");
+  if (const auto fatal = state.fatal()) return fail(*fatal);
   return {};
 }
 

@@ -58,7 +58,12 @@ result<std::unique_ptr<node_runtime>> node_runtime::open(caf::actor_system& syst
                                                          node_settings settings) {
   std::unique_ptr<node_runtime> node(
       new node_runtime(system, topology, model, std::move(settings)));
-  node->supervisor_ = spawn_supervisor(system, node->settings_.events.on_fault);
+  node->supervisor_ = spawn_supervisor(
+      system,
+      [events = node->settings_.events,
+       here = " on node '" + topology[node->settings_.self].name + "'"](const actors::fault& what) {
+        events.on_fault({"unit '" + what.where + "'" + here, what.what});
+      });
   if (topology.nodes().size() > 1)
     if (const result<void> opened = node->open_port(); !opened) return fail(opened.error());
   if (const result<void> spawned = node->spawn_units(); !spawned) return fail(spawned.error());
@@ -193,15 +198,24 @@ result<void> node_runtime::connect_peers(const std::vector<std::string>& address
     return std::ranges::find_if(awaited, [&](node_id id) { return !up_.contains(id); });
   };
   const bool settled = changed_.wait_for(
-      lock, deadline, [&] { return missing() == awaited.end() || !lost_.empty(); });
+      lock, deadline, [&] { return missing() == awaited.end() || !lost_.empty() || gave_up_; });
   if (!lost_.empty()) {
     const auto& [peer, reason] = *lost_.begin();
     return fail(reason.with("node '" + plan_[peer].name + "'"));
   }
+  if (gave_up_) return fail(errc::cancelled, "wiring was given up");
   if (!settled)
     return fail(errc::timeout, "node '" + plan_[*missing()].name + "' did not connect within " +
                                    std::to_string(deadline.count()) + " ms");
   return {};
+}
+
+void node_runtime::give_up_wiring() {
+  {
+    const std::scoped_lock lock(mutex_);
+    gave_up_ = true;
+  }
+  changed_.notify_all();
 }
 
 actors::packet_sink node_runtime::sink_of(unit_id unit, node_id node) {

@@ -56,6 +56,9 @@ class node_runtime {
   /// peer_lost, refused, naming the node.
   result<void> wire(const std::vector<std::string>& addresses);
 
+  /// Ends a wire() that still waits for others, with errc::cancelled. From any thread.
+  void give_up_wiring();
+
   /// Only where the scheduler is placed.
   const actors::scheduler_actor& scheduler() const noexcept { return scheduler_; }
 
@@ -95,6 +98,7 @@ class node_runtime {
   std::condition_variable changed_;
   std::set<node_id> up_;
   std::map<node_id, error> lost_;
+  bool gave_up_ = false;
 };
 
 }  // namespace cedar::topology
