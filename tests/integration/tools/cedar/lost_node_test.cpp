@@ -122,14 +122,15 @@ BOOST_DATA_TEST_CASE(is_named_when_it_dies_while_starting, data::make(moments_ms
   check_end(run, 1, node1, named_within);
 }
 
-BOOST_DATA_TEST_CASE(is_named_when_it_stops_while_starting, data::make(moments_ms), moment) {
+BOOST_DATA_TEST_CASE(is_named_when_it_stops_while_starting, data::make({0, 20, 50, 80, 120, 200}),
+                     moment) {
   topology_options options;
-  options.more = "deadlines_ms: {start: 1500}";
+  options.more = "deadlines_ms: {start: 1000}";
   long_run run(options);
   const pid_t node = run.node();
   std::this_thread::sleep_for(std::chrono::milliseconds(moment));
   BOOST_REQUIRE(::kill(node, SIGSTOP) == 0);
-  check_end(run, 1, node1, 1500ms + named_within);
+  check_end(run, 1, node1, 1000ms + named_within);
 }
 
 BOOST_AUTO_TEST_CASE(of_three_is_the_one_that_is_named) {
