@@ -21,6 +21,8 @@ error from_caf(const caf::actor_system& system, const caf::error& what) {
   }
   if (what == caf::sec::request_timeout) return {errc::timeout, "no answer in time"};
   if (what == caf::sec::request_receiver_down) return {errc::peer_lost, "the receiver is gone"};
+  if (what == caf::sec::cannot_connect_to_node)
+    return {errc::peer_lost, "nobody listens there: " + system.render(what)};
   return {errc::io, system.render(what)};
 }
 

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
 
 #include "kernels/base/buffer.hpp"
 #include "runtime/store/safetensors_writer.hpp"
@@ -49,8 +51,21 @@ struct collected {
   std::vector<float> prefill;
   std::vector<std::int32_t> decode_tokens;
   std::vector<float> decode;
-  std::map<std::string, flow::tap> taps;
+  std::map<std::string, flow::tap> taps;  ///< by step and name
+  std::set<std::string> tap_names;
 };
+
+/// Says which names brought nothing: misspelt, or not computed for these tokens.
+void warn_of_missing(const std::vector<std::string>& names, const std::set<std::string>& arrived) {
+  for (const std::string& name : names) {
+    const bool any_layer = name.starts_with("L*.");
+    const bool found = std::ranges::any_of(arrived, [&](const std::string& one) {
+      return any_layer ? one.starts_with('L') && one.ends_with(name.substr(2)) : one == name;
+    });
+    if (!found)
+      fmt::print(stderr, "cedar: warning: --taps: no intermediate '{}' was computed\n", name);
+  }
+}
 
 /// "prefill.", "prefill.chunk1." or "decode3." for a step of the only request.
 std::string prefix_of(step_id step, std::size_t prompt, std::uint32_t rows_per_step) {
@@ -123,10 +138,12 @@ result<void> run(options chosen) {
   };
   sink.on_tap = [&](flow::tap tap) {
     const std::string name = prefix_of(tap.step, tokens->size(), rows_per_step) + tap.name;
+    all.tap_names.insert(tap.name);
     all.taps.insert_or_assign(name, std::move(tap));
   };
   const auto used = (*pipeline)->generator().generate({request}, sink);
   if (!used) return fail(used.error());
+  warn_of_missing(chosen.taps, all.tap_names);
   const std::size_t vocabulary = (*pipeline)->model().config().vocabulary;
   if (const result<void> written = write(chosen.out, *tokens, all, vocabulary); !written)
     return written;

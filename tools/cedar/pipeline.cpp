@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
 #include <mutex>
 #include <thread>
@@ -24,6 +23,10 @@ namespace {
 
 /// Enough for a long answer through a dozen edges; later events are counted, not kept.
 constexpr std::uint64_t trace_events_max = 1'000'000;
+
+tl::unexpected<error> cannot_write(const std::filesystem::path& trace) {
+  return fail(errc::io, "cannot write the trace to " + trace.string());
+}
 
 std::filesystem::path own_program() {
   return std::filesystem::read_symlink("/proc/self/exe");
@@ -134,6 +137,11 @@ result<void> pipeline::open_local() {
 }
 
 result<void> pipeline::open_cluster() {
+  if (!options_.trace.empty()) {
+    // Opened now: a trace that cannot be written is not worth the run.
+    trace_.open(options_.trace, std::ios::binary);
+    if (!trace_) return cannot_write(options_.trace);
+  }
   watch_ = std::make_unique<interrupt_watch>();
   topology::cluster_options options;
   options.topology = options_.topology;
@@ -169,10 +177,9 @@ result<void> pipeline::finish() {
   if (options_.summary || !options_.trace.empty()) {
     const auto reports = cluster_->reports();
     if (!options_.trace.empty()) {
-      std::ofstream file(options_.trace, std::ios::binary);
-      file << to_chrome_json(trace_of(reports));
-      file.close();
-      if (!file) written = fail(errc::io, "cannot write the trace to " + options_.trace.string());
+      trace_ << to_chrome_json(trace_of(reports));
+      trace_.close();
+      if (!trace_) written = cannot_write(options_.trace);
     }
     if (options_.summary)
       fmt::print(stderr, "{}",
@@ -184,7 +191,8 @@ result<void> pipeline::finish() {
 }
 
 int report_error(const error& what) {
-  fmt::print(stderr, "cedar: {}\n", what.message);
+  const std::string& text = what.message;
+  fmt::print(stderr, "cedar: {}{}", text, text.ends_with('\n') ? "" : "\n");
   return what.code == errc::cancelled ? 130 : 1;
 }
 

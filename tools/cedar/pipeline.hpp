@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,8 +35,8 @@ void add_pipeline_options(CLI::App& command, pipeline_options& options);
 
 class pipeline {
  public:
-  /// Errors: those of model_source and cluster::start; invalid_argument: options that exclude each
-  /// other, neither a model nor a topology.
+  /// Errors: those of model_source and cluster::start; io (the trace); invalid_argument: options
+  /// that exclude each other, neither a model nor a topology.
   static result<std::unique_ptr<pipeline>> open(const pipeline_options& options);
   ~pipeline();
 
@@ -55,6 +56,7 @@ class pipeline {
 
   pipeline_options options_;
   trace_clock::time_point begin_;
+  std::ofstream trace_;
   std::unique_ptr<kernels::backend> backend_;
   std::unique_ptr<stage::model_source> source_;
   std::unique_ptr<local::local_engine> engine_;

@@ -95,7 +95,7 @@ result<token_id> control(const text::tokenizer& tokenizer, const char* string) {
 result<std::vector<token_id>> encode(const text::tokenizer& tokenizer, const prompt_line& line) {
   if (line.text.empty()) return fail(errc::invalid_argument, "the prompt is empty");
   const auto body = tokenizer.encode(line.text, text::control_strings::plain_text);
-  if (!body) return fail(body.error().with("prompt"));
+  if (!body) return fail(body.error().with("the prompt"));
   std::vector<token_id> out;
   const auto add = [&](const char* string) -> result<void> {
     const auto token = control(tokenizer, string);
@@ -145,6 +145,7 @@ result<void> run(const options& chosen) {
   std::vector<answer> answers;
   for (const prompt_line& line : *lines) {
     auto tokens = encode(*tokenizer, line);
+    if (!tokens && chosen.prompt_given) return fail(tokens.error());
     if (!tokens) return fail(tokens.error().with("prompt " + std::to_string(requests.size() + 1)));
     session::generation_request request;
     request.prompt = std::move(*tokens);
