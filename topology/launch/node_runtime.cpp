@@ -5,6 +5,7 @@
 #include "actors/error_bridge.hpp"
 #include "kernels/registry/registry.hpp"
 #include "runtime/transport/ucx/ucx_port.hpp"
+#include "topology/launch/edge_ends.hpp"
 
 namespace cedar::topology {
 
@@ -225,19 +226,8 @@ actors::packet_sink node_runtime::sink_of(unit_id unit, node_id node) {
 }
 
 result<void> node_runtime::bind_unit(unit_id unit, const actors::unit_actor& actor) {
-  std::vector<actors::edge_end> ends;
-  for (const edge_plan& edge : plan_.edges()) {
-    const bool outbound = edge.producer == unit;
-    if (!outbound && edge.consumer != unit) continue;
-    actors::edge_end end;
-    end.contract = plan_.contract(edge.id, settings_.fingerprint);
-    end.outbound = outbound;
-    end.carries = to_string(edge.kind);
-    end.layer = edge.layer;
-    end.queue_messages_max = edge.queue_messages_max;
-    end.peer = outbound ? sink_of(edge.consumer, edge.to) : sink_of(edge.producer, edge.from);
-    ends.push_back(std::move(end));
-  }
+  auto ends = edge_ends(plan_, unit, settings_.fingerprint,
+                        [this](unit_id other, node_id node) { return sink_of(other, node); });
   const caf::scoped_actor self{system_};
   result<void> bound;
   self->request(actor, bind_deadline, actors::bind_atom::value,
@@ -254,14 +244,6 @@ result<void> node_runtime::wire(const std::vector<std::string>& addresses) {
     for (const node_plan& node : plan_.nodes())
       if (peers_with(node.id)) links_[node.id] = actors::spawn_link(system_, *port_, node.id);
   }
-  std::map<edge_id, actors::switchboard_entry> entries;
-  for (const edge_plan& edge : plan_.edges()) {
-    if (!edge.crosses()) continue;
-    if (edge.to == settings_.self)
-      entries[edge.id] = {edge.from, true, sink_of(edge.consumer, edge.to)};
-    if (edge.from == settings_.self)
-      entries[edge.id] = {edge.to, false, sink_of(edge.producer, edge.from)};
-  }
   for (const unit_id id : plan_[settings_.self].units) {
     const auto found = units_.find(id);
     const actors::unit_actor actor =
@@ -269,7 +251,9 @@ result<void> node_runtime::wire(const std::vector<std::string>& addresses) {
     if (const result<void> bound = bind_unit(id, actor); !bound)
       return fail(bound.error().with("unit '" + plan_[id].name + "'"));
   }
-  if (switchboard_) switchboard_->connect(std::move(entries));
+  if (switchboard_)
+    switchboard_->connect(crossing_edges(
+        plan_, settings_.self, [this](unit_id unit, node_id node) { return sink_of(unit, node); }));
   return {};
 }
 
