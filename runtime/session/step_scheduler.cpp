@@ -162,7 +162,9 @@ std::vector<row_event> step_scheduler::rows_of_span(const flow::row_span& span,
     event.position = proposed[i].position;
     event.token = proposed[i].token;
     event.log_probability = proposed[i].log_probability;
-    if (!logits.empty()) event.logits = logits.subspan(i * limits_.vocabulary, limits_.vocabulary);
+    // Others in the step may have asked for logits; an answer does not depend on them.
+    if (request.ask.want_logits)
+      event.logits = logits.subspan(i * limits_.vocabulary, limits_.vocabulary);
     event.in_prompt = event.position + 1 < request.ask.prompt.size();
     if (!event.in_prompt) event.finish = take_token(request, event.token);
     events.push_back(event);

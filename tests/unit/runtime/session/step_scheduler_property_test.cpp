@@ -179,8 +179,8 @@ class random_run {
     BOOST_REQUIRE(!one.finished);
     one.events.push_back({event.position, event.in_prompt, event.token, event.finish});
     BOOST_REQUIRE_EQUAL(event.log_probability, proposal.tokens[row].log_probability);
-    BOOST_REQUIRE_EQUAL(event.logits.size(), proposal.logits ? limits_.vocabulary : 0);
-    if (proposal.logits) {
+    BOOST_REQUIRE_EQUAL(event.logits.size(), one.ask.want_logits ? limits_.vocabulary : 0);
+    if (one.ask.want_logits) {
       BOOST_REQUIRE_EQUAL(event.logits[0], static_cast<float>(event.request.value));
       BOOST_REQUIRE_EQUAL(event.logits[1], static_cast<float>(event.position));
     }
