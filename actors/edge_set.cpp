@@ -108,10 +108,11 @@ void edge_set::consumed_now() {
   release(input);
 }
 
-bool edge_set::flushed(std::string_view kind) const {
-  return std::ranges::all_of(outbound_, [kind](const auto& entry) {
-    return entry.second.carries != kind || entry.second.edge.queued() == 0;
+const std::string* edge_set::waiting_edge(std::string_view kind) const {
+  const auto found = std::ranges::find_if(outbound_, [kind](const auto& entry) {
+    return entry.second.carries == kind && entry.second.edge.queued() > 0;
   });
+  return found == outbound_.end() ? nullptr : &found->second.edge.contract().name;
 }
 
 void edge_set::begin_epoch(epoch_id epoch) {

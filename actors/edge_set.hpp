@@ -37,8 +37,9 @@ class edge_set {
   /// The packet that was received last is used up.
   void consumed_now();
 
-  /// Every message of an outbound edge that carries `kind` has found credit.
-  bool flushed(std::string_view kind) const;
+  /// The name of an outbound edge that carries `kind` and has a message waiting for credit; null if
+  /// every one has found it.
+  const std::string* waiting_edge(std::string_view kind) const;
 
   /// Starts a new epoch on all edges.
   void begin_epoch(epoch_id epoch);

@@ -62,8 +62,7 @@ using request_ids_ref = std::shared_ptr<const std::vector<request_id>>;
 
 using scheduler_actor =
     unit_actor::extend<caf::replies_to<submit_atom, requests_ref>::with<request_ids_ref>,
-                       caf::reacts_to<fail_atom, fault_ref>,
-                       caf::reacts_to<deadline_atom, std::uint64_t>>;
+                       caf::reacts_to<fail_atom, fault_ref>, caf::reacts_to<deadline_atom>>;
 
 }  // namespace cedar::actors
 

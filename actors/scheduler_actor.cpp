@@ -13,30 +13,47 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// What the pipeline owes the scheduler.
+struct awaited {
+  std::string where;
+  std::string what;
+  caf::actor_clock::time_point since;
+};
+
 struct scheduler_state {
   std::optional<session::step_scheduler> core;
   scheduler_listener listener;
   std::unique_ptr<edge_set> edges;
   std::optional<fault> failure;
   std::map<step_id, caf::actor_clock::time_point> started;  ///< steps in flight
+  /// Since when a verdict waits for credit; no step starts meanwhile, so no step's deadline runs.
+  std::optional<caf::actor_clock::time_point> verdict_waits;
   bool timed = false;  ///< a deadline message is on its way: at most one is
 
   /// Hands out steps while there are rows, room and credit.
   void pump(caf::actor_clock::time_point now) {
-    while (!failure && edges->flushed("verdict")) {
+    while (!failure && edges->waiting_edge("verdict") == nullptr) {
       const auto table = core->next_step();
       if (!table) break;
       started.emplace(table->step, now);
       edges->send(*table);
     }
+    if (failure || edges->waiting_edge("verdict") == nullptr)
+      verdict_waits.reset();
+    else if (!verdict_waits)
+      verdict_waits = now;
   }
 
-  /// When the oldest step in flight began, if there is one.
-  std::optional<caf::actor_clock::time_point> oldest_start() {
-    const auto oldest = core->oldest_step();
-    if (!oldest) return std::nullopt;
-    started.erase(started.begin(), started.find(*oldest));
-    return started.at(*oldest);
+  /// What has been awaited longest: the oldest step's proposal, or credit for a verdict.
+  std::optional<awaited> oldest_wait() {
+    std::optional<awaited> out;
+    if (const auto oldest = core->oldest_step()) {
+      started.erase(started.begin(), started.find(*oldest));
+      out = {"step " + std::to_string(oldest->value), "no proposal", started.at(*oldest)};
+    }
+    if (verdict_waits && (!out || *verdict_waits < out->since))
+      out = {"edge '" + *edges->waiting_edge("verdict") + "'", "no credit", *verdict_waits};
+    return out;
   }
 
   result<void> take(flow::message message) {
@@ -82,14 +99,15 @@ struct scheduler_state {
 
 using scheduler_pointer = scheduler_actor::stateful_pointer<scheduler_state>;
 
-/// Asks to be woken when the oldest step has had its time.
+/// Asks to be woken when what is awaited longest has had its time.
 void watch(scheduler_pointer self, std::chrono::milliseconds deadline) {
-  const auto start = self->state.oldest_start();
-  if (!start || self->state.timed) return;
+  if (self->state.timed) return;
+  const auto oldest = self->state.oldest_wait();
+  if (!oldest) return;
   self->state.timed = true;
-  const auto left = *start + deadline - self->clock().now();
+  const auto left = oldest->since + deadline - self->clock().now();
   self->delayed_send(self, std::max(std::chrono::ceil<std::chrono::milliseconds>(left), 0ms),
-                     deadline_atom::value, self->state.core->oldest_step()->value);
+                     deadline_atom::value);
 }
 
 void pump(scheduler_pointer self, std::chrono::milliseconds deadline) {
@@ -97,13 +115,14 @@ void pump(scheduler_pointer self, std::chrono::milliseconds deadline) {
   watch(self, deadline);
 }
 
-/// `step` was the oldest when the deadline message left: it is late if it still is.
-void judge(scheduler_pointer self, std::chrono::milliseconds deadline, step_id step) {
+/// What was awaited longest when the deadline message left may have come since.
+void judge(scheduler_pointer self, std::chrono::milliseconds deadline) {
   self->state.timed = false;
-  if (self->state.core->oldest_step() != step) return watch(self, deadline);
+  const auto oldest = self->state.oldest_wait();
+  if (!oldest || self->clock().now() < oldest->since + deadline) return watch(self, deadline);
   self->state.give_up(
-      {"step " + std::to_string(step.value),
-       {errc::timeout, "no proposal within " + std::to_string(deadline.count()) + " ms"}});
+      {oldest->where,
+       {errc::timeout, oldest->what + " within " + std::to_string(deadline.count()) + " ms"}});
 }
 
 scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
@@ -135,7 +154,7 @@ scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
         return request_ids_ref(std::make_shared<const std::vector<request_id>>(std::move(*ids)));
       },
       [self](fail_atom, const fault_ref& what) { self->state.give_up(*what); },
-      [self, deadline](deadline_atom, std::uint64_t step) { judge(self, deadline, step_id{step}); },
+      [self, deadline](deadline_atom) { judge(self, deadline); },
   };
 }
 

@@ -1,8 +1,9 @@
 // The scheduler under CAF: requests in, steps out, proposals in, verdicts out.
 //
 // All decisions are session::step_scheduler's. The actor adds delivery, credit, and a deadline on
-// every step. A verdict leaves before the next step table, and no table leaves while a verdict
-// waits for credit, so that a stage never meets a new request before it has freed a finished one.
+// everything that it waits for. A verdict leaves before the next step table, and no table leaves
+// while a verdict waits for credit, so that a stage never meets a new request before it has freed a
+// finished one.
 #pragma once
 
 #include <chrono>
@@ -30,7 +31,8 @@ struct scheduler_listener {
 
 struct scheduler_config {
   session::scheduler_limits limits;
-  std::chrono::milliseconds step_deadline{0};  ///< from a step's table to its proposal
+  /// From a step's table to its proposal; and from a verdict to its credit.
+  std::chrono::milliseconds step_deadline{0};
   scheduler_listener listener;
   trace_recorder* trace = nullptr;  ///< outlives the actor
 };
