@@ -1,0 +1,93 @@
+#include "tests/sim/actors/oracle.hpp"
+
+#include <cstring>
+#include <map>
+#include <random>
+
+#include <boost/test/unit_test.hpp>
+
+#include "kernels/registry/registry.hpp"
+#include "runtime/local/local_engine.hpp"
+
+namespace cedar::test {
+
+const stage::model_source& tiny_model() {
+  static const auto opened = stage::model_source::open(CEDAR_TEST_DATA "/golden/tiny-12");
+  BOOST_REQUIRE_MESSAGE(opened, (opened ? "" : opened.error().message));
+  return **opened;
+}
+
+const kernels::backend& cpu_backend() {
+  static const auto backend = kernels::make_backend("cpu");
+  BOOST_REQUIRE_MESSAGE(backend, "the cpu backend cannot run here");
+  return *backend;
+}
+
+answered_row::answered_row(const session::row_event& event)
+    : position(event.position),
+      in_prompt(event.in_prompt),
+      token(event.token),
+      log_probability(event.log_probability),
+      finish(event.finish),
+      logits(event.logits.begin(), event.logits.end()) {}
+
+bool operator==(const answered_row& a, const answered_row& b) {
+  return a.position == b.position && a.in_prompt == b.in_prompt && a.token == b.token &&
+         std::memcmp(&a.log_probability, &b.log_probability, sizeof(float)) == 0 &&
+         a.finish == b.finish && a.logits.size() == b.logits.size() &&
+         std::memcmp(a.logits.data(), b.logits.data(), a.logits.size() * sizeof(float)) == 0;
+}
+
+expected_answers local_answers(const std::vector<session::generation_request>& requests,
+                               const session::scheduler_limits& limits) {
+  const auto engine = local::local_engine::open(
+      tiny_model(), cpu_backend(), {limits.rows_per_step, limits.requests_max, limits.context_max});
+  BOOST_REQUIRE_MESSAGE(engine, (engine ? "" : engine.error().message));
+  session::scheduler_limits one_step = limits;
+  one_step.steps_in_flight = 1;
+  session::step_scheduler scheduler(one_step);
+  const auto ids = scheduler.submit(requests);
+  BOOST_REQUIRE_MESSAGE(ids, (ids ? "" : ids.error().message));
+  std::map<request_id, std::size_t> index_of;
+  for (std::size_t i = 0; i < ids->size(); ++i) index_of[(*ids)[i]] = i;
+
+  expected_answers out;
+  out.rows.resize(requests.size());
+  out.used.resize(requests.size());
+  while (const auto table = scheduler.next_step()) {
+    const auto proposal =
+        (*engine)->run(*table, [&](flow::tap tap) { out.taps.push_back(std::move(tap)); });
+    BOOST_REQUIRE_MESSAGE(proposal, (proposal ? "" : proposal.error().message));
+    const auto outcome = scheduler.accept(*proposal);
+    BOOST_REQUIRE_MESSAGE(outcome, (outcome ? "" : outcome.error().message));
+    (*engine)->apply(outcome->verdict);
+    out.verdicts.push_back(outcome->verdict);
+    for (const session::row_event& event : outcome->events) {
+      const std::size_t index = index_of.at(event.request);
+      out.rows[index].emplace_back(event);
+      if (event.finish != session::finish_reason::none)
+        out.used[index] = *scheduler.usage_of(event.request);
+    }
+  }
+  return out;
+}
+
+std::vector<session::generation_request> random_requests(std::uint64_t seed, std::size_t count) {
+  std::mt19937_64 random(seed);
+  std::vector<session::generation_request> out(count);
+  const auto tokens = [&](std::size_t length) {
+    std::vector<token_id> ids(length);
+    for (token_id& id : ids) id = static_cast<token_id>(3 + random() % 500);
+    return ids;
+  };
+  for (session::generation_request& one : out) {
+    one.prompt = tokens(1 + random() % (random() % 3 == 0 ? 24 : 6));
+    one.new_tokens_max = 1 + static_cast<std::uint32_t>(random() % 5);
+    one.prompt_logits = static_cast<std::uint32_t>(random() % 5);
+    one.want_logits = random() % 3 == 0;
+    if (random() % 4 == 0) one.forced = tokens(1 + random() % 4);
+  }
+  return out;
+}
+
+}  // namespace cedar::test

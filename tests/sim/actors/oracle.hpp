@@ -1,0 +1,45 @@
+// What requests must get, from the engine without actors, and the requests themselves.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/ops/backend.hpp"
+#include "runtime/session/step_scheduler.hpp"
+#include "runtime/stage/model_source.hpp"
+
+namespace cedar::test {
+
+/// tiny-12 (tests/data/golden) on the cpu backend, opened once.
+const stage::model_source& tiny_model();
+const kernels::backend& cpu_backend();
+
+/// One row event, with copies of what it referred to.
+struct answered_row {
+  std::uint32_t position = 0;
+  bool in_prompt = false;
+  token_id token = 0;
+  float log_probability = 0;
+  session::finish_reason finish = session::finish_reason::none;
+  std::vector<float> logits;
+
+  explicit answered_row(const session::row_event& event);
+  /// The same bits.
+  friend bool operator==(const answered_row& a, const answered_row& b);
+};
+
+struct expected_answers {
+  std::vector<std::vector<answered_row>> rows;  ///< by request
+  std::vector<session::usage> used;
+  std::vector<flow::verdict> verdicts;  ///< if one step runs at a time
+  std::vector<flow::tap> taps;
+};
+
+/// Runs the requests through local_engine, one step at a time.
+expected_answers local_answers(const std::vector<session::generation_request>& requests,
+                               const session::scheduler_limits& limits);
+
+/// `count` random requests: short and long prompts, some with forced ids, some with logits.
+std::vector<session::generation_request> random_requests(std::uint64_t seed, std::size_t count);
+
+}  // namespace cedar::test

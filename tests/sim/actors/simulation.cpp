@@ -1,0 +1,376 @@
+#include "tests/sim/actors/simulation.hpp"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+
+#include "actors/error_bridge.hpp"
+#include "topology/launch/edge_ends.hpp"
+
+namespace cedar::test {
+
+namespace {
+
+constexpr std::uint64_t fingerprint = 0x5eed;
+/// More actions than any run here needs: beyond it, something runs in circles.
+constexpr std::size_t actions_max = 1'000'000;
+
+template <class T>
+T value_of(result<T> made) {
+  if (!made) BOOST_FAIL(made.error().message);
+  return std::move(*made);
+}
+
+const std::string beginning = "cedar: 1\nmodel: {path: model}\ntransport: {kind: loopback}\n";
+
+const std::string one_node = beginning + R"(nodes: {here: {}}
+devices: {cpu: {node: here}}
+units:
+  scheduler: {node: here}
+  embedding: {device: cpu}
+  engram: {device: cpu}
+  stages:
+    - {name: first, layers: 0-3, device: cpu}
+    - {name: second, layers: 4-5, device: cpu}
+    - {name: third, layers: 6-11, device: cpu}
+  head: {device: cpu}
+)";
+
+const std::string two_nodes = beginning + R"(nodes: {front: {}, back: {}}
+client: front
+devices: {a: {node: front}, b: {node: back}}
+units:
+  scheduler: {node: front}
+  embedding: {device: a}
+  engram: {device: a}
+  stages:
+    - {name: encoder, layers: 0-5, device: a}
+    - {name: decoder, layers: 6-11, device: b}
+  head: {device: b}
+)";
+
+// The middle node runs the tables and both encoder stages; the client only schedules.
+const std::string three_nodes = beginning + R"(nodes: {front: {}, middle: {}, back: {}}
+client: front
+devices: {a: {node: front}, b: {node: middle}, c: {node: back}}
+units:
+  scheduler: {node: front}
+  embedding: {device: c}
+  engram: {device: b}
+  stages:
+    - {name: first, layers: 0-1, device: a}
+    - {name: second, layers: 2-5, device: b}
+    - {name: third, layers: 6-11, device: c}
+  head: {device: a}
+)";
+
+}  // namespace
+
+const std::vector<std::string> topology_names{"one node", "two nodes", "three nodes"};
+
+topology::plan planned(const std::string& topology_name, const std::string& sections) {
+  const std::string& topology = topology_name == "one node"    ? one_node
+                                : topology_name == "two nodes" ? two_nodes
+                                                               : three_nodes;
+  const auto parsed = topology::parse_document(topology + sections, topology_name);
+  BOOST_REQUIRE_MESSAGE(parsed, (parsed ? "" : to_string(parsed.error())));
+  auto made = topology::make_plan(*parsed, tiny_model().config());
+  BOOST_REQUIRE_MESSAGE(made, (made ? "" : to_string(made.error())));
+  return std::move(*made);
+}
+
+struct simulation::node {
+  std::unique_ptr<actors::switchboard> switchboard;
+  std::unique_ptr<transport::port> inner;
+  std::unique_ptr<transport::faulty_port> port;
+  std::map<node_id, actors::link_actor> links;
+};
+
+simulation::configuration::configuration() {
+  set("scheduler.policy", caf::atom("testing"));
+}
+
+simulation::simulation(const topology::plan& plan, const sim_settings& settings)
+    : plan_(plan),
+      settings_(settings),
+      random_(settings.seed),
+      system_(config_),
+      jobs_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())) {
+  jobs_.run();
+  supervisor_ =
+      system_.spawn([this](actors::fault_sink::pointer) -> actors::fault_sink::behavior_type {
+        return {[this](const actors::fault_ref& what) { report(*what); }};
+      });
+  all_.push_back(caf::actor_cast<caf::actor>(supervisor_));
+  open_nodes();
+  spawn_scheduler();
+  spawn_units();
+  bind_all();
+}
+
+simulation::~simulation() {
+  for (const caf::actor& actor : all_) caf::anon_send_exit(actor, caf::exit_reason::kill);
+  jobs_.run();
+}
+
+void simulation::open_nodes() {
+  for (const topology::node_plan& plan : plan_.nodes()) {
+    auto made = std::make_unique<node>();
+    made->switchboard = std::make_unique<actors::switchboard>(
+        actors::switchboard::listener{[](node_id) {},
+                                      [this](node_id peer, const error& reason) {
+                                        report({plan_[peer].name, reason});
+                                      },
+                                      [this](node_id from, const error& what) {
+                                        report({plan_[from].name, what});
+                                      }});
+    made->inner = hub_.open(plan.id, plan.name, *made->switchboard);
+    transport::fault_plan misbehaviour = settings_.faults;
+    misbehaviour.seed = settings_.seed * 31 + plan.id.value;
+    made->port = std::make_unique<transport::faulty_port>(*made->inner, misbehaviour,
+                                                          [this] { return jobs_.clock().now(); });
+    nodes_[plan.id] = std::move(made);
+  }
+  for (auto& [id, self] : nodes_)
+    for (auto& [peer, other] : nodes_) {
+      if (peer == id) continue;
+      if (id < peer) self->port->connect(peer, other->port->address(), {});
+      self->links[peer] = actors::spawn_link(system_, *self->port, peer);
+      all_.push_back(caf::actor_cast<caf::actor>(self->links[peer]));
+    }
+  while (hub_.deliver(1) > 0) continue;
+}
+
+session::scheduler_limits simulation::limits() const {
+  const topology::limits_plan& limits = plan_.limits();
+  const model::model_config& config = tiny_model().config();
+  return {limits.rows_per_step,     limits.requests,        100,
+          limits.context,           limits.steps_in_flight, config.vocabulary,
+          config.engram_lookback(), config.eos_token};
+}
+
+void simulation::spawn_scheduler() {
+  actors::scheduler_listener listener{
+      [this](const flow::proposal&, const std::vector<session::row_event>& events) {
+        for (const session::row_event& event : events) rows[event.request].emplace_back(event);
+      },
+      [this](request_id request, const session::usage& used) { finished[request] = used; },
+      [this](flow::tap tap) { taps.push_back(std::move(tap)); },
+      [this](const std::vector<request_id>& requests, const actors::fault& why) {
+        given_up.insert(given_up.end(), requests.begin(), requests.end());
+        given_up_for.push_back(why);
+      }};
+  scheduler_ = actors::spawn_scheduler(
+      system_, {limits(), plan_.deadlines().step, std::move(listener), &no_trace_});
+  all_.push_back(caf::actor_cast<caf::actor>(scheduler_));
+}
+
+void simulation::spawn_units() {
+  for (const topology::unit_plan& unit : plan_.units()) {
+    if (std::holds_alternative<topology::scheduler_role>(unit.role)) continue;
+    units_[unit.id] = spawn_unit(unit);
+    all_.push_back(caf::actor_cast<caf::actor>(units_[unit.id]));
+  }
+}
+
+actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
+  // Reading the tokenizer for every run would take most of its time.
+  static const stage::engram_stage engram = value_of(tiny_model().make_engram());
+  const std::size_t steps = plan_.limits().steps_in_flight;
+  std::unique_ptr<stage::unit> made;
+  if (std::holds_alternative<topology::embedding_role>(unit.role)) {
+    made = stage::make_embedding_unit(value_of(tiny_model().make_embedding()));
+  } else if (std::holds_alternative<topology::engram_role>(unit.role)) {
+    made = stage::make_engram_unit(engram);
+  } else if (std::holds_alternative<topology::head_role>(unit.role)) {
+    made = stage::make_head_unit(value_of(tiny_model().make_head(cpu_backend())), steps);
+  } else {
+    const topology::layer_range layers = std::get<topology::stage_role>(unit.role).layers;
+    auto stage = value_of(tiny_model().make_layers(
+        cpu_backend(),
+        {layers.first, layers.last, plan_.limits().requests, plan_.limits().context}));
+    stages_.push_back(stage.get());
+    made = stage::make_layer_unit(std::move(stage), steps);
+  }
+  // Not detached: the test scheduler runs it.
+  return actors::spawn_unit(system_, {unit.name, std::move(made), false, supervisor_, &no_trace_});
+}
+
+actors::packet_sink simulation::sink_of(node_id self, topology::unit_id unit, node_id at) {
+  if (at != self) return nodes_.at(self)->links.at(at);
+  if (const auto found = units_.find(unit); found != units_.end()) return found->second;
+  return scheduler_;
+}
+
+void simulation::bind_all() {
+  const caf::scoped_actor self{system_};
+  for (const topology::unit_plan& unit : plan_.units()) {
+    const auto found = units_.find(unit.id);
+    const actors::unit_actor actor =
+        found != units_.end() ? found->second : actors::unit_actor(scheduler_);
+    const topology::sink_finder sinks = [&](topology::unit_id other, node_id at) {
+      return sink_of(unit.node, other, at);
+    };
+    auto ends = topology::edge_ends(plan_, unit.id, fingerprint, sinks);
+    std::map<actors::packet_sink, actors::packet_sink> gates;  // of this unit, by peer
+    for (actors::edge_end& end : ends) {
+      if (settings_.small_windows && plan_[end.contract.edge].kind != topology::edge_kind::tap) {
+        end.contract.window_messages = 1;
+        end.contract.window_bytes = plan_[end.contract.edge].message_bytes_max;
+      }
+      edge_watch& watch = watches_[end.contract.edge];
+      watch.kind = plan_[end.contract.edge].kind;
+      watch.contract = end.contract;
+      actors::packet_sink& gate = gates[end.peer];
+      if (!gate) gate = spawn_gate(end.peer);
+      end.peer = gate;
+    }
+    self->send(actor, actors::bind_atom::value,
+               actors::edge_ends_ref(
+                   std::make_shared<const std::vector<actors::edge_end>>(std::move(ends))));
+  }
+  for (auto& [id, one] : nodes_)
+    one->switchboard->connect(topology::crossing_edges(
+        plan_, id, [this, self_id = id](topology::unit_id unit, node_id at) {
+          return sink_of(self_id, unit, at);
+        }));
+  jobs_.run();
+}
+
+/// Stands between a unit and one of its peers and sees what leaves for it. One gate for all edges
+/// to that peer: what one actor sends another arrives in order, whatever the edge.
+actors::packet_sink simulation::spawn_gate(const actors::packet_sink& peer) {
+  auto gate = system_.spawn(
+      [this, peer](actors::packet_sink::pointer self) -> actors::packet_sink::behavior_type {
+        return {[this, self, peer](const actors::packet_ref& packet) {
+          if (note(watches_.at(packet->head.edge), *packet)) self->send(peer, packet);
+        }};
+      });
+  all_.push_back(caf::actor_cast<caf::actor>(gate));
+  return gate;
+}
+
+/// False: the packet is lost here.
+bool simulation::note(edge_watch& watch, const flow::stamped_message& packet) {
+  if (const auto* credit = std::get_if<flow::credit>(&packet.body)) {
+    watch.messages_out -= credit->messages;
+    watch.bytes_out -= static_cast<std::int64_t>(credit->bytes);
+    if (watch.messages_out < 0 || watch.bytes_out < 0)
+      violations.push_back(watch.contract.name + ": more credit than messages");
+    return true;
+  }
+  ++watch.messages_out;
+  watch.messages_out_max = std::max(watch.messages_out_max, watch.messages_out);
+  watch.bytes_out += static_cast<std::int64_t>(flow::credit_bytes(packet.body));
+  if (watch.messages_out > watch.contract.window_messages ||
+      watch.bytes_out > static_cast<std::int64_t>(watch.contract.window_bytes))
+    violations.push_back(watch.contract.name + ": more on its way than the window");
+  if (const auto* verdict = std::get_if<flow::verdict>(&packet.body))
+    watch.verdicts.push_back(*verdict);
+  const std::uint64_t index = watch.messages++;
+  return !(settings_.lost && settings_.lost->first == watch.kind &&
+           settings_.lost->second == index);
+}
+
+void simulation::report(const actors::fault& what) {
+  faults.push_back(what);
+  caf::anon_send(scheduler_, actors::fail_atom::value,
+                 actors::fault_ref(std::make_shared<const actors::fault>(what)));
+}
+
+result<std::vector<request_id>> simulation::submit(
+    const std::vector<session::generation_request>& requests) {
+  const caf::scoped_actor self{system_};
+  auto asked =
+      self->request(scheduler_, caf::infinite, actors::submit_atom::value,
+                    std::make_shared<const std::vector<session::generation_request>>(requests));
+  while (jobs_.prioritize(scheduler_)) jobs_.run_once();
+  result<std::vector<request_id>> ids;
+  asked.receive([&](const actors::request_ids_ref& given) { ids = *given; },
+                [&](const caf::error& what) { ids = fail(actors::from_caf(system_, what)); });
+  return ids;
+}
+
+bool simulation::run_a_job() {
+  std::vector<std::size_t> ready;
+  for (std::size_t i = 0; i < jobs_.jobs.size(); ++i)
+    if (!stalled_.contains(jobs_.jobs[i])) ready.push_back(i);
+  if (ready.empty()) return false;
+  const auto chosen =
+      jobs_.jobs.begin() + static_cast<std::ptrdiff_t>(ready[random_() % ready.size()]);
+  std::rotate(jobs_.jobs.begin(), chosen, chosen + 1);
+  jobs_.run_once();
+  return true;
+}
+
+bool simulation::act() {
+  if (random_() % 16 == 0) {
+    jobs_.advance_time(std::chrono::microseconds(random_() % 200));
+    for (auto& [id, one] : nodes_) one->port->release();
+  }
+  const bool network_first = random_() % 2 == 0;
+  if (network_first && hub_.deliver(1) > 0) return true;
+  if (run_a_job()) return true;
+  if (hub_.deliver(1) > 0) return true;
+  // Frames that are held back to be overtaken, or to be late, come at last.
+  for (auto& [id, one] : nodes_) one->port->release(true);
+  return hub_.deliver(1) > 0;
+}
+
+void simulation::run() {
+  for (std::size_t actions = 0; act(); ++actions) BOOST_REQUIRE_LT(actions, actions_max);
+}
+
+void simulation::advance(std::chrono::milliseconds time) {
+  jobs_.advance_time(time);
+}
+
+void simulation::stall(const std::string& unit) {
+  for (const auto& [id, actor] : units_)
+    if (plan_[id].name == unit) stalled_.insert(job_of(actor));
+}
+
+void simulation::resume(const std::string& unit) {
+  for (const auto& [id, actor] : units_)
+    if (plan_[id].name == unit) stalled_.erase(job_of(actor));
+}
+
+std::size_t simulation::waiting_for(const std::string& unit) {
+  for (const auto& [id, actor] : units_)
+    if (plan_[id].name == unit)
+      return dynamic_cast<caf::scheduled_actor*>(job_of(actor))->mailbox().size();
+  return 0;
+}
+
+std::size_t simulation::pages_in_use() const {
+  std::size_t pages = 0;
+  for (const stage::layer_stage* stage : stages_) pages += stage->pages().pages_in_use();
+  return pages;
+}
+
+std::size_t simulation::sequences() const {
+  std::size_t count = 0;
+  for (const stage::layer_stage* stage : stages_) count += stage->sequences();
+  return count;
+}
+
+transport::fault_counts simulation::fault_counts() const {
+  transport::fault_counts sum;
+  for (const auto& [id, one] : nodes_) {
+    const transport::fault_counts counts = one->port->counts();
+    sum.sent += counts.sent;
+    sum.dropped += counts.dropped;
+    sum.duplicated += counts.duplicated;
+    sum.reordered += counts.reordered;
+    sum.corrupted += counts.corrupted;
+    sum.delayed += counts.delayed;
+  }
+  return sum;
+}
+
+bool simulation::credit_is_whole() const {
+  return std::ranges::all_of(watches_, [](const auto& entry) {
+    return entry.second.messages_out == 0 && entry.second.bytes_out == 0;
+  });
+}
+
+}  // namespace cedar::test
