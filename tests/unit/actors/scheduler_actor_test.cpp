@@ -1,0 +1,223 @@
+// Goal: the scheduler's actor orders verdicts before tables, gives everything up once and by name,
+// and takes nothing afterwards. Method: the actor under CAF's test scheduler and clock, its
+// pipeline played by hand. Whole pipelines are tests/sim/actors.
+#include "actors/scheduler_actor.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/unit/actors/test_system.hpp"
+
+using namespace cedar;
+using namespace cedar::actors;
+using namespace cedar::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint32_t tables = 1, verdicts = 2, proposals = 3;
+
+struct bound_scheduler {
+  bound_scheduler() {
+    scheduler = actors.keep(spawn_scheduler(
+        actors.system(),
+        {{.rows_per_step = 8,
+          .requests_max = 2,
+          .queue_max = 8,
+          .context_max = 32,
+          .steps_in_flight = 2,
+          .vocabulary = 100},
+         700ms,
+         {[this](const flow::proposal&, const std::vector<session::row_event>& made) {
+            for (const session::row_event& event : made) events.push_back(event);
+            if (throw_on_rows) throw std::runtime_error("a listener that throws");
+          },
+          [this](request_id request, const session::usage&) { finished.push_back(request); },
+          [](flow::tap) {},
+          [this](const std::vector<request_id>& requests, const fault& why) {
+            given_up.insert(given_up.end(), requests.begin(), requests.end());
+            reasons.push_back(why);
+          }},
+         &trace}));
+    const packet_sink stage = actors.packet_recorder(sent);
+    BOOST_REQUIRE(actors.ask<bound_atom>(
+        scheduler, bind_atom::value,
+        edge_ends_ref(std::make_shared<const std::vector<edge_end>>(
+            std::vector{edge_end_of(tables, true, "step_table", stage, 2),
+                        edge_end_of(verdicts, true, "verdict", stage, 2),
+                        edge_end_of(proposals, false, "proposal", stage, 2)}))));
+  }
+
+  result<request_ids_ref> submit(std::size_t prompt, std::uint32_t new_tokens) {
+    session::generation_request ask;
+    ask.prompt.assign(prompt, 7);
+    ask.new_tokens_max = new_tokens;
+    return actors.ask<request_ids_ref>(
+        scheduler, submit_atom::value,
+        requests_ref(
+            std::make_shared<const std::vector<session::generation_request>>(std::vector{ask})));
+  }
+
+  /// Answers the table that was sent as the `index`-th packet, every wanted row with token 9.
+  void propose(std::size_t index) {
+    const auto& table = std::get<flow::step_table>(sent.at(index).body);
+    flow::proposal out{table.step, table.epoch, {}, {}};
+    for (const flow::row_span& span : table.spans)
+      for (std::uint32_t i = span.logits_from; i < span.rows_count; ++i)
+        out.tokens.push_back({span.request, span.first_position + i, 9, 0});
+    send(packet_of(proposals, proposed++, std::move(out)));
+  }
+  void send(const packet_ref& packet) {
+    caf::anon_send(scheduler, packet);
+    actors.run();
+  }
+  void give_up(const std::string& where) {
+    caf::anon_send(
+        scheduler, fail_atom::value,
+        fault_ref(std::make_shared<const fault>(fault{where, {errc::peer_lost, "gone"}})));
+    actors.run();
+  }
+
+  /// Kinds of what was sent except credit, in order.
+  std::vector<std::string> kinds() const {
+    std::vector<std::string> out;
+    for (const flow::stamped_message& packet : sent)
+      if (flow::kind_of(packet.body) != "credit") out.emplace_back(flow::kind_of(packet.body));
+    return out;
+  }
+
+  trace_recorder trace{0};
+  std::vector<flow::stamped_message> sent;
+  std::vector<session::row_event> events;
+  std::vector<request_id> finished, given_up;
+  std::vector<fault> reasons;
+  bool throw_on_rows = false;
+  std::uint64_t proposed = 0;
+  test_system actors;
+  scheduler_actor scheduler;
+};
+
+using texts = std::vector<std::string>;
+const auto by_element = boost::test_tools::per_element();
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(scheduler_actors)
+
+BOOST_AUTO_TEST_CASE(a_verdict_leaves_before_the_table_that_follows_from_it) {
+  bound_scheduler one;
+  BOOST_REQUIRE(one.submit(3, 2));
+  BOOST_TEST(one.kinds() == texts{"step_table"}, by_element);
+  one.propose(0);
+  BOOST_TEST(one.kinds() == (texts{"step_table", "verdict", "step_table"}), by_element);
+  BOOST_TEST(one.events.size() == 1U);
+  BOOST_TEST(one.finished.empty());
+}
+
+BOOST_AUTO_TEST_CASE(no_table_leaves_while_a_verdict_waits_for_credit) {
+  bound_scheduler one;
+  BOOST_REQUIRE(one.submit(3, 9));
+  const std::uint64_t table_bytes = flow::credit_bytes(one.sent[0].body);
+  std::size_t last_table = 0;
+  for (std::uint64_t step = 1; step <= 3; ++step) {
+    one.send(packet_of(
+        tables, step - 1,
+        flow::credit{
+            {}, 1, step == 1 ? table_bytes : flow::credit_bytes(one.sent[last_table].body)}));
+    one.propose(last_table);
+    for (std::size_t i = 0; i < one.sent.size(); ++i)
+      if (std::holds_alternative<flow::step_table>(one.sent[i].body)) last_table = i;
+  }
+  // The window of two verdicts is used up: the third waits, and with it the fourth table.
+  BOOST_TEST(std::ranges::count(one.kinds(), "verdict") == 2);
+  BOOST_TEST(std::ranges::count(one.kinds(), "step_table") == 3);
+  const std::uint64_t verdict_bytes = flow::credit_bytes(flow::verdict{{}, {}, {{{}, 0, false}}});
+  one.send(packet_of(verdicts, 0, flow::credit{{}, 2, 2 * verdict_bytes}));
+  const texts kinds = one.kinds();
+  BOOST_REQUIRE_EQUAL(kinds.size(), 7U);
+  BOOST_TEST(kinds[5] == "verdict");
+  BOOST_TEST(kinds[6] == "step_table");
+}
+
+BOOST_AUTO_TEST_CASE(a_failure_is_told_once_and_everything_after_it_is_refused_by_its_name) {
+  bound_scheduler one;
+  const auto ids = one.submit(3, 5);
+  BOOST_REQUIRE(ids);
+  one.give_up("node 'back'");
+  one.give_up("node 'front'");
+  BOOST_REQUIRE_EQUAL(one.reasons.size(), 1U);
+  BOOST_TEST(one.reasons[0].where == "node 'back'");
+  BOOST_TEST((one.given_up == **ids));
+  one.propose(0);  // too late
+  BOOST_TEST(one.events.empty());
+  const auto refused = one.submit(3, 5);
+  BOOST_REQUIRE(!refused);
+  BOOST_TEST((refused.error().code == errc::peer_lost));
+  BOOST_TEST(refused.error().message == "node 'back': gone");
+  one.actors.advance(10s);
+  BOOST_TEST(one.reasons.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_proposal_that_does_not_answer_the_step_is_a_failure_by_name) {
+  bound_scheduler one;
+  BOOST_REQUIRE(one.submit(3, 5));
+  one.send(packet_of(proposals, 0, flow::proposal{step_id{2}, {}, {}, {}}));
+  BOOST_REQUIRE_EQUAL(one.reasons.size(), 1U);
+  BOOST_TEST(one.reasons[0].where == "scheduler");
+  BOOST_TEST((one.reasons[0].what.code == errc::mismatch));
+}
+
+BOOST_AUTO_TEST_CASE(the_deadline_is_that_of_the_oldest_step) {
+  bound_scheduler one;
+  BOOST_REQUIRE(one.submit(12, 5));  // two chunks: two steps on their way
+  one.actors.advance(500ms);
+  one.propose(0);
+  one.actors.advance(199ms);  // the second step is as old as the first was
+  BOOST_TEST(one.reasons.empty());
+  one.actors.advance(1ms);
+  BOOST_REQUIRE_EQUAL(one.reasons.size(), 1U);
+  BOOST_TEST(one.reasons[0].where == "step 2");
+}
+
+BOOST_AUTO_TEST_CASE(a_step_has_its_whole_time_however_late_the_one_before_was) {
+  bound_scheduler one;
+  BOOST_REQUIRE(one.submit(3, 5));
+  one.actors.advance(600ms);
+  one.propose(0);
+  one.actors.advance(100ms);  // when the first step would have been late
+  BOOST_TEST(one.reasons.empty());
+  one.actors.advance(599ms);
+  BOOST_TEST(one.reasons.empty());
+  one.actors.advance(1ms);
+  BOOST_REQUIRE_EQUAL(one.reasons.size(), 1U);
+  BOOST_TEST(one.reasons[0].where == "step 2");
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_late_when_nothing_is_awaited) {
+  bound_scheduler one;
+  BOOST_REQUIRE(one.submit(3, 1));
+  one.actors.advance(600ms);
+  one.propose(0);
+  BOOST_TEST(one.finished.size() == 1U);
+  one.actors.advance(10s);
+  BOOST_TEST(one.reasons.empty());
+  BOOST_REQUIRE(one.submit(3, 1));  // a step's time begins with its table
+  one.actors.advance(699ms);
+  BOOST_TEST(one.reasons.empty());
+  one.actors.advance(1ms);
+  BOOST_TEST(one.reasons.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(what_escapes_from_a_listener_is_a_defect_that_gives_everything_up) {
+  bound_scheduler one;
+  const auto ids = one.submit(3, 5);
+  BOOST_REQUIRE(ids);
+  one.throw_on_rows = true;
+  one.propose(0);
+  BOOST_REQUIRE_EQUAL(one.reasons.size(), 1U);
+  BOOST_TEST(one.reasons[0].where == "scheduler");
+  BOOST_TEST((one.reasons[0].what.code == errc::defect));
+  BOOST_TEST(one.reasons[0].what.message == "a listener that throws");
+  BOOST_TEST((one.given_up == **ids));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
