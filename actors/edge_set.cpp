@@ -121,11 +121,4 @@ void edge_set::begin_epoch(epoch_id epoch) {
   for (auto& [id, end] : inbound_) end.edge.reset(epoch);
 }
 
-std::vector<edge_set::edge_report> edge_set::report() const {
-  std::vector<edge_report> out;
-  for (const auto& [id, end] : outbound_)
-    out.push_back({end.edge.contract().name, end.edge.statistics()});
-  return out;
-}
-
 }  // namespace cedar::actors

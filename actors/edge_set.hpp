@@ -44,13 +44,6 @@ class edge_set {
   /// Starts a new epoch on all edges.
   void begin_epoch(epoch_id epoch);
 
-  struct edge_report {
-    std::string name;
-    flow::outbound_statistics sent;
-  };
-  /// Outbound edges with what they carried so far.
-  std::vector<edge_report> report() const;
-
  private:
   struct outbound_end {
     flow::outbound_edge edge;
