@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -211,11 +212,10 @@ finished run(const std::filesystem::path& path, const std::vector<std::string>& 
 }
 
 std::chrono::nanoseconds cpu_time_of(pid_t pid) {
-  const auto stat = stat_of(pid);
-  if (stat.size() < 13) return 0ns;
-  // utime and stime, fields 14 and 15 of the line, in clock ticks.
-  const long ticks = std::stol(stat[11]) + std::stol(stat[12]);
-  return std::chrono::nanoseconds(1'000'000'000 / ::sysconf(_SC_CLK_TCK)) * ticks;
+  clockid_t id{};
+  timespec used{};
+  if (::clock_getcpuclockid(pid, &id) != 0 || ::clock_gettime(id, &used) != 0) return 0ns;
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
 }
 
 std::vector<pid_t> children_of(pid_t pid) {
