@@ -2,14 +2,13 @@
 // into verdicts.
 //
 // 1. A step is a table of rows over many requests. Decode rows come first, then prompt chunks in
-// order
-//    of arrival, up to rows_per_step rows.
+//    order of arrival, up to rows_per_step rows.
 // 2. A request has at most one decode row in flight; chunks of a prompt may follow each other
-// without
-//    waiting, because prompt rows are never rejected.
+//    without waiting, because prompt rows are never rejected.
 // 3. Steps are answered in order: accept() takes the proposal of the oldest step in flight.
 // 4. Every request that was submitted ends in exactly one event with a finish reason, or in
-// fail_all(). Knows no actor, no clock, no transport. Not thread-safe: one owner.
+//    fail_all().
+// Knows no actor, no clock, no transport. Not thread-safe: one owner.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,7 @@
 //
 // 1. `written` rows are visible to later rows; `committed` rows have been confirmed by a verdict.
 // 2. truncate() takes back everything beyond a position: window rings and pending compressor rows
-// only
-//    move their length, global entries are dropped, pages return to the pool.
+//    only move their length, global entries are dropped, pages return to the pool.
 #pragma once
 
 #include <cstdint>
