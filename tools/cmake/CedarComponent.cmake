@@ -35,7 +35,7 @@ function(cedar_add_test name)
   endif()
   add_test(NAME ${ARG_LABEL}.${name} COMMAND ${target} --log_level=test_suite --color_output=no)
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 300)
+    set(ARG_TIMEOUT 900)  # a guard against hangs: sanitizers take thirty times as long
   endif()
   set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
   if(ARG_LABEL STREQUAL integration)
