@@ -94,7 +94,8 @@ const std::vector<kind_of_fault> kinds{
 
 BOOST_AUTO_TEST_SUITE(faults)
 
-BOOST_DATA_TEST_CASE(doubled_frames_change_nothing, boost::unit_test::data::xrange(1, 9), seed) {
+BOOST_DATA_TEST_CASE(doubled_frames_change_nothing,
+                     boost::unit_test::data::xrange(1, 1 + seeds_count(8)), seed) {
   for (const std::string topology : {"two nodes", "three nodes"}) {
     const outcome ended = run_over(topology, static_cast<std::uint64_t>(seed), {.duplicate = 0.4});
     BOOST_TEST(ended.answered);
@@ -104,13 +105,16 @@ BOOST_DATA_TEST_CASE(doubled_frames_change_nothing, boost::unit_test::data::xran
 
 BOOST_DATA_TEST_CASE(a_fault_has_a_name_and_no_row_is_wrong, boost::unit_test::data::make(kinds),
                      kind) {
+  constexpr int seeds = 16;
   int answered = 0, failed = 0;
-  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+  for (int seed = 1; seed <= seeds_count(seeds); ++seed) {
     BOOST_TEST_CONTEXT("seed " << seed) {
-      const std::string& topology = topology_names[1 + seed % 2];
-      ++(run_over(topology, seed, kind.plan).answered ? answered : failed);
+      const std::string& topology = topology_names[seed % 2 == 0 ? 1 : 2];
+      const outcome ended = run_over(topology, static_cast<std::uint64_t>(seed), kind.plan);
+      ++(ended.answered ? answered : failed);
     }
   }
+  if (answered + failed < seeds) return;
   // Runs of both kinds, or the case shows nothing.
   BOOST_TEST(answered > 0);
   BOOST_TEST(failed > 0);

@@ -35,7 +35,8 @@ bool operator==(const answered_row& a, const answered_row& b) {
   return a.position == b.position && a.in_prompt == b.in_prompt && a.token == b.token &&
          std::memcmp(&a.log_probability, &b.log_probability, sizeof(float)) == 0 &&
          a.finish == b.finish && a.logits.size() == b.logits.size() &&
-         std::memcmp(a.logits.data(), b.logits.data(), a.logits.size() * sizeof(float)) == 0;
+         (a.logits.empty() ||
+          std::memcmp(a.logits.data(), b.logits.data(), a.logits.size() * sizeof(float)) == 0);
 }
 
 expected_answers local_answers(const std::vector<session::generation_request>& requests,

@@ -71,17 +71,20 @@ const auto topologies = boost::unit_test::data::make(topology_names);
 BOOST_AUTO_TEST_SUITE(pipeline)
 
 BOOST_DATA_TEST_CASE(any_interleaving_gives_the_local_answers,
-                     topologies* boost::unit_test::data::xrange(1, 16), topology, seed) {
+                     topologies* boost::unit_test::data::xrange(1, 1 + seeds_count(15)), topology,
+                     seed) {
   run_and_compare(topology, "steps_in_flight: 3}\n", static_cast<std::uint64_t>(seed), false);
 }
 
 BOOST_DATA_TEST_CASE(windows_of_one_message_give_the_local_answers,
-                     topologies* boost::unit_test::data::xrange(100, 108), topology, seed) {
+                     topologies* boost::unit_test::data::xrange(100, 100 + seeds_count(8)),
+                     topology, seed) {
   run_and_compare(topology, "steps_in_flight: 4}\n", static_cast<std::uint64_t>(seed), true);
 }
 
 BOOST_DATA_TEST_CASE(with_one_step_at_a_time_verdicts_are_the_local_ones,
-                     topologies* boost::unit_test::data::xrange(200, 204), topology, seed) {
+                     topologies* boost::unit_test::data::xrange(200, 200 + seeds_count(4)),
+                     topology, seed) {
   const topology::plan plan = planned(topology, limits + "steps_in_flight: 1}\n");
   simulation sim(plan, {.seed = static_cast<std::uint64_t>(seed)});
   const auto requests = random_requests(static_cast<std::uint64_t>(seed), 4);
@@ -99,7 +102,8 @@ BOOST_DATA_TEST_CASE(with_one_step_at_a_time_verdicts_are_the_local_ones,
 }
 
 BOOST_DATA_TEST_CASE(requests_that_arrive_meanwhile_get_the_local_answers,
-                     topologies* boost::unit_test::data::xrange(300, 304), topology, seed) {
+                     topologies* boost::unit_test::data::xrange(300, 300 + seeds_count(4)),
+                     topology, seed) {
   const topology::plan plan = planned(topology, limits + "steps_in_flight: 3}\n");
   simulation sim(plan, {.seed = static_cast<std::uint64_t>(seed)});
   const auto requests = random_requests(static_cast<std::uint64_t>(seed), 6);

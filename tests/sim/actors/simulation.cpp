@@ -334,13 +334,6 @@ void simulation::resume(const std::string& unit) {
     if (plan_[id].name == unit) stalled_.erase(job_of(actor));
 }
 
-std::size_t simulation::waiting_for(const std::string& unit) {
-  for (const auto& [id, actor] : units_)
-    if (plan_[id].name == unit)
-      return dynamic_cast<caf::scheduled_actor*>(job_of(actor))->mailbox().size();
-  return 0;
-}
-
 std::size_t simulation::pages_in_use() const {
   std::size_t pages = 0;
   for (const stage::layer_stage* stage : stages_) pages += stage->pages().pages_in_use();

@@ -30,6 +30,16 @@
 
 namespace cedar::test {
 
+/// Seeds of a case. Sanitizers make a run some 25 times as long, and judge memory, not
+/// interleavings.
+constexpr int seeds_count(int of_a_release) {
+#ifdef __SANITIZE_ADDRESS__
+  return (of_a_release + 7) / 8;
+#else
+  return of_a_release;
+#endif
+}
+
 /// "one node", "two nodes", "three nodes": placements of tiny-12.
 extern const std::vector<std::string> topology_names;
 
@@ -76,8 +86,6 @@ class simulation {
   /// A unit handles no message until it is let go again.
   void stall(const std::string& unit);
   void resume(const std::string& unit);
-  /// Messages that wait for a unit at its door.
-  std::size_t waiting_for(const std::string& unit);
 
   session::scheduler_limits limits() const;
   const std::map<edge_id, edge_watch>& edges() const { return watches_; }

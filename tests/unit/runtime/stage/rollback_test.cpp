@@ -34,13 +34,15 @@ void draft(tiny_run& run, const std::vector<token_id>& ids, std::uint32_t first,
 BOOST_AUTO_TEST_SUITE(rollback)
 
 BOOST_AUTO_TEST_CASE(as_many_rows_as_the_slack_can_be_taken_back_anywhere) {
-  constexpr std::uint32_t rows = 46;
+  constexpr std::uint32_t rows = 28;
   const auto ids = random_tokens(1, rows);
   const auto whole = logits_alone(ids);
   const std::uint32_t slack = stage::ring_slack(tiny_model().config());
   BOOST_TEST(slack == 6U);
   for (std::uint32_t wrong = 1; wrong <= slack; ++wrong)
-    for (const std::uint32_t cut : {1U, 2U, 7U, 14U, 15U, 16U, 21U, 22U, 23U, 37U, 38U}) {
+    for (const std::uint32_t cut : {1U, 2U, 15U, 16U, 21U, 22U, 23U}) {
+      // As many rows as may be, everywhere; fewer of them here and there.
+      if (wrong < slack && (wrong + cut) % 3 != 0) continue;
       tiny_run run;
       run.ids[one] = ids;
       if (cut > 1) run.step({{one, 0, cut - 1}});
