@@ -3,6 +3,7 @@
 #include <caf/io/all.hpp>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "actors/error_bridge.hpp"
 #include "kernels/ops/numerics.hpp"
@@ -12,6 +13,9 @@
 namespace cedar::topology {
 
 namespace {
+
+/// Longest wait for the last messages of an agent.
+constexpr std::chrono::seconds release_limit{1};
 
 /// Everything that the agent makes of a deployment; outlives the agent.
 struct node_state {
@@ -162,6 +166,16 @@ result<void> join(caf::actor_system& system, const controller_actor& controller,
   return {};
 }
 
+/// CAF 0.17 waits at its end, for ever, for a detached actor that an undelivered message still
+/// names; its middleman delivers none by then. So it is given the time to deliver what it has.
+void await_release(agent_actor agent) {
+  const auto until = std::chrono::steady_clock::now() + release_limit;
+  const auto weak = caf::actor_cast<caf::weak_actor_ptr>(agent);
+  agent = nullptr;
+  while (weak.lock() && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
 /// Returns when the agent is over: because it was told, or because the client is gone.
 void await_end(caf::actor_system& system, const agent_actor& agent,
                const controller_actor& controller, node_state& state) {
@@ -190,14 +204,15 @@ result<void> run_node(const node_options& options) {
   node_state state;
   state.name = options.name;
   state.secret = secret->bytes();
-  const auto agent = system.spawn<caf::detached>(agent_behavior, *controller, &state);
+  agent_actor agent = system.spawn<caf::detached>(agent_behavior, *controller, &state);
   const result<void> joined = join(system, *controller, agent, state, options.join_deadline);
-  if (!joined) {
+  if (joined)
+    await_end(system, agent, *controller, state);
+  else
     caf::anon_send_exit(agent, caf::exit_reason::user_shutdown);
-    return joined;
-  }
-  await_end(system, agent, *controller, state);
   state.runtime.reset();
+  await_release(std::move(agent));
+  if (!joined) return joined;
   if (const auto fatal = state.fatal()) return fail(*fatal);
   return {};
 }

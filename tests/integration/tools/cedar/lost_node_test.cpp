@@ -61,8 +61,13 @@ struct long_run {
 
   /// The other process, once it has been started.
   pid_t node() {
-    BOOST_REQUIRE(client.wait_descendants(1));
-    return client.descendants().at(0);
+    // A process cannot be recognised at the moment when it becomes another program.
+    std::vector<pid_t> nodes;
+    const auto until = clock::now() + patience;
+    while (nodes.empty() && clock::now() < until && client.wait_descendants(1))
+      nodes = client.descendants();
+    BOOST_REQUIRE(!nodes.empty());
+    return nodes.at(0);
   }
 
   temporary_folder folder;
