@@ -59,15 +59,17 @@ struct long_run {
                 checkpoint_of("cedar-tiny").string(), "-p", prompt, "--ignore-eos", "--max-tokens",
                 "1900", "--verbose"}) {}
 
-  /// The other process, once it has been started.
+  /// The other process, once it has become `cedar node`. (Before that the client waits for it.)
   pid_t node() {
-    // A process cannot be recognised at the moment when it becomes another program.
-    std::vector<pid_t> nodes;
     const auto until = clock::now() + patience;
-    while (nodes.empty() && clock::now() < until && client.wait_descendants(1))
-      nodes = client.descendants();
-    BOOST_REQUIRE(!nodes.empty());
-    return nodes.at(0);
+    while (clock::now() < until) {
+      BOOST_REQUIRE(client.wait_descendants(1));
+      for (const pid_t pid : client.descendants())
+        if (contains(read_file("/proc/" + std::to_string(pid) + "/cmdline"), "--parent"))
+          return pid;
+    }
+    BOOST_FAIL("no other process");
+    return -1;
   }
 
   temporary_folder folder;
