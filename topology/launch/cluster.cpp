@@ -33,6 +33,7 @@ std::string request_count(std::size_t count) {
 struct cluster::progress_of_requests {
   std::map<request_id, std::size_t> index_of;
   std::vector<session::usage> used;
+  std::size_t submitted = 0;
   std::size_t unfinished = 0;
 };
 
@@ -337,27 +338,45 @@ result<void> cluster::take(event& news, const session::generation_sink& sink,
   return {};
 }
 
+result<void> cluster::submit_some(const std::vector<session::generation_request>& requests,
+                                  progress_of_requests& running) {
+  const std::size_t finished = requests.size() - running.unfinished;
+  // As many waiting as running: the scheduler finds the next one before it hears of it here.
+  const std::size_t until =
+      std::min(requests.size(), finished + 2 * std::size_t{plan_->limits().requests});
+  if (running.submitted >= until) return {};
+  result<void> submitted;
+  const caf::scoped_actor self{*system_};
+  self->request(local_.at(plan_->client().id)->scheduler(), plan_->deadlines().step,
+                actors::submit_atom::value,
+                std::make_shared<const std::vector<session::generation_request>>(
+                    requests.data() + running.submitted, requests.data() + until))
+      .receive(
+          [&](const actors::request_ids_ref& ids) {
+            for (const request_id id : *ids) running.index_of.emplace(id, running.submitted++);
+          },
+          [&](const caf::error& what) { submitted = fail(actors::from_caf(*system_, what)); });
+  return submitted;
+}
+
 result<std::vector<session::usage>> cluster::generate(
     const std::vector<session::generation_request>& requests,
     const session::generation_sink& sink) {
   if (failure_) return fail(*failure_);
-  const actors::scheduler_actor& scheduler = local_.at(plan_->client().id)->scheduler();
-  actors::request_ids_ref ids;
-  result<void> submitted;
-  const caf::scoped_actor self{*system_};
-  self->request(scheduler, plan_->deadlines().step, actors::submit_atom::value,
-                std::make_shared<const std::vector<session::generation_request>>(requests))
-      .receive([&](const actors::request_ids_ref& given) { ids = given; },
-               [&](const caf::error& what) { submitted = fail(actors::from_caf(*system_, what)); });
-  if (!submitted) return fail(submitted.error());
+  // All are judged before any is run: a scheduler of no pipeline says what is wrong with them.
+  session::scheduler_limits limits = scheduler_limits_of(*plan_, model_->config());
+  limits.queue_max = static_cast<std::uint32_t>(requests.size());
+  if (const auto judged = session::step_scheduler(limits).submit(requests); !judged)
+    return fail(judged.error());
   progress_of_requests running;
-  for (std::size_t i = 0; i < ids->size(); ++i) running.index_of.emplace((*ids)[i], i);
   running.used.resize(requests.size());
   running.unfinished = requests.size();
 
   const auto limit = plan_->deadlines().step * 2;
   result<void> taken;
   while (taken && running.unfinished > 0) {
+    taken = submit_some(requests, running);
+    if (!taken) break;
     auto news = events_.pop(limit);
     taken = news ? take(*news, sink, running)
                  : fail(errc::timeout, "the pipeline said nothing about " +
@@ -366,9 +385,9 @@ result<std::vector<session::usage>> cluster::generate(
   }
   if (taken) return std::move(running.used);
   failure_ = taken.error();
-  self->send(scheduler, actors::fail_atom::value,
-             actors::fault_ref(
-                 std::make_shared<const actors::fault>(actors::fault{"client", taken.error()})));
+  caf::anon_send(local_.at(plan_->client().id)->scheduler(), actors::fail_atom::value,
+                 actors::fault_ref(std::make_shared<const actors::fault>(
+                     actors::fault{"client", taken.error()})));
   return fail(taken.error());
 }
 

@@ -120,6 +120,9 @@ class cluster final : public session::generator {
   void ask_agents(OnAnswer on_answer, OnError on_error, const Arguments&... arguments);
 
   struct progress_of_requests;
+  /// Hands the scheduler more requests as earlier ones finish: its queue is bounded.
+  result<void> submit_some(const std::vector<session::generation_request>& requests,
+                           progress_of_requests& running);
   /// One piece of news while requests run.
   result<void> take(event& news, const session::generation_sink& sink,
                     progress_of_requests& requests);

@@ -41,6 +41,13 @@ transport::ucx::reach reach_of(const transport_plan& transport) {
 
 }  // namespace
 
+session::scheduler_limits scheduler_limits_of(const plan& topology,
+                                              const model::model_config& config) {
+  const limits_plan& limits = topology.limits();
+  return {limits.rows_per_step,   limits.requests,   limits.requests * 64,     limits.context,
+          limits.steps_in_flight, config.vocabulary, config.engram_lookback(), config.eos_token};
+}
+
 node_runtime::node_runtime(caf::actor_system& system, const plan& topology,
                            const stage::model_source& model, node_settings settings)
     : system_(system),
@@ -137,18 +144,12 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
 }
 
 result<void> node_runtime::spawn_units() {
-  const model::model_config& config = model_.config();
   for (const unit_id id : plan_[settings_.self].units) {
     const unit_plan& unit = plan_[id];
     if (std::holds_alternative<scheduler_role>(unit.role)) {
-      const limits_plan& limits = plan_.limits();
-      scheduler_ = actors::spawn_scheduler(
-          system_,
-          {{limits.rows_per_step, limits.requests, limits.requests * 64, limits.context,
-            limits.steps_in_flight, config.vocabulary, config.engram_lookback(), config.eos_token},
-           plan_.deadlines().step,
-           settings_.listener,
-           &trace_});
+      scheduler_ =
+          actors::spawn_scheduler(system_, {scheduler_limits_of(plan_, model_.config()),
+                                            plan_.deadlines().step, settings_.listener, &trace_});
       continue;
     }
     auto made = make_unit(unit);

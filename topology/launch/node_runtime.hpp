@@ -41,6 +41,10 @@ struct node_settings {
   node_events events;
 };
 
+/// What the scheduler of this plan allows; it queues `requests` times 64 requests.
+session::scheduler_limits scheduler_limits_of(const plan& topology,
+                                              const model::model_config& config);
+
 class node_runtime {
  public:
   /// Loads the node's units. Errors: those of model_source's factories; io (the port).

@@ -141,6 +141,31 @@ BOOST_AUTO_TEST_CASE(answers_again_and_after_a_wrong_request) {
   BOOST_TEST(*first == *second, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(takes_more_requests_than_its_queue_holds) {
+  topology_options topology;
+  topology.more = "limits: {requests: 2}";
+  started_cluster here(topology);
+  // 64 for each of the two that run at a time may wait.
+  std::vector<session::generation_request> requests(300);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    requests[i].prompt = {0, static_cast<token_id>(i)};
+  std::vector<std::size_t> rows(requests.size());
+  session::generation_sink sink;
+  sink.on_row = [&](std::size_t index, const session::row_event&) { ++rows.at(index); };
+  const auto used = here.cluster->generate(requests, sink);
+  BOOST_REQUIRE(used.has_value());
+  BOOST_TEST(used->size() == requests.size());
+  BOOST_TEST(rows == std::vector<std::size_t>(requests.size(), 1),
+             boost::test_tools::per_element());
+  // What is wrong with the last of many is told before the first is run.
+  requests.back().prompt = {-1};
+  rows.assign(rows.size(), 0);
+  const auto wrong = here.cluster->generate(requests, sink);
+  BOOST_REQUIRE(!wrong.has_value());
+  BOOST_TEST(contains(wrong.error().message, "request 300"), wrong.error().message);
+  BOOST_TEST(rows.front() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(that_was_interrupted_answers_no_more) {
   started_cluster here;
   here.cluster->interrupt();
