@@ -1,10 +1,10 @@
 #include "topology/launch/secret.hpp"
 
-#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,35 +55,33 @@ result<secret_file> secret_file::read(const std::filesystem::path& path) {
     return fail(errc::refused, "secret file " + path.string() + " holds " +
                                    std::to_string(text.size()) + " bytes; at least " +
                                    std::to_string(transport::secret_bytes_min) + " are needed");
-  return secret_file(path, as_secret(text), false);
+  return secret_file(path, as_secret(text), -1);
 }
 
 result<secret_file> secret_file::create() {
-  std::string name = (std::filesystem::temp_directory_path() / "cedar-secret-XXXXXX").string();
-  const int file = ::mkstemp(name.data());  // mode 0600
-  if (file < 0)
-    return fail(errc::io,
-                "a secret file in the temporary folder: " + std::string(std::strerror(errno)));
+  const int memory = ::memfd_create("cedar-secret", MFD_CLOEXEC);
+  if (memory < 0) return fail(errc::io, std::string("a file in memory: ") + std::strerror(errno));
   const std::string text = make_nonce();
-  const bool written = ::write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  ::close(file);
-  secret_file made(name, as_secret(text), true);
-  if (!written) return fail(errc::io, "secret file " + name + " cannot be written");
+  secret_file made("/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory),
+                   as_secret(text), memory);
+  const bool written =
+      ::fchmod(memory, S_IRUSR | S_IWUSR) == 0 &&
+      ::write(memory, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (!written) return fail(errc::io, std::string("a secret in memory: ") + std::strerror(errno));
   return made;
 }
 
 secret_file::secret_file(secret_file&& other) noexcept
     : path_(std::move(other.path_)),
       bytes_(std::move(other.bytes_)),
-      owned_(std::exchange(other.owned_, false)) {}
+      memory_(std::exchange(other.memory_, -1)) {}
 
 secret_file::~secret_file() {
   remove();
 }
 
 void secret_file::remove() {
-  std::error_code ignored;
-  if (std::exchange(owned_, false)) std::filesystem::remove(path_, ignored);
+  if (memory_ >= 0) ::close(std::exchange(memory_, -1));
 }
 
 std::string make_nonce() {

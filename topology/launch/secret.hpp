@@ -10,14 +10,15 @@
 
 namespace cedar::topology {
 
-/// A secret in a file that only its owner can read. A file that was made for this run is removed
-/// with the object.
+/// A secret in a file that only its owner can read. The file of a secret that is made for a run
+/// lies in this process's memory: whatever ends the process, nothing is left of it.
 class secret_file {
  public:
   /// The bytes of an existing file (white space at the end is not part of them). Errors: not_found,
   /// io; refused if the file is shorter than transport::secret_bytes_min or others may read it.
   static result<secret_file> read(const std::filesystem::path& path);
-  /// 32 random bytes, as text, in a new file of mode 0600 in the temporary folder. Errors: io.
+  /// 32 random bytes, as text, in a new file of mode 0600 in memory. Other processes of the same
+  /// user read it at path(), while the object lives and remove() has not been called. Errors: io.
   static result<secret_file> create();
 
   secret_file(secret_file&& other) noexcept;
@@ -31,12 +32,12 @@ class secret_file {
   const transport::shared_secret& bytes() const noexcept { return bytes_; }
 
  private:
-  secret_file(std::filesystem::path path, transport::shared_secret bytes, bool owned)
-      : path_(std::move(path)), bytes_(std::move(bytes)), owned_(owned) {}
+  secret_file(std::filesystem::path path, transport::shared_secret bytes, int memory)
+      : path_(std::move(path)), bytes_(std::move(bytes)), memory_(memory) {}
 
   std::filesystem::path path_;
   transport::shared_secret bytes_;
-  bool owned_;
+  int memory_;  ///< descriptor of the file in memory, or -1
 };
 
 /// A fresh random text that is never used twice.

@@ -195,8 +195,7 @@ BOOST_DATA_TEST_CASE(takes_its_nodes_along_when_it_is_killed, data::make({0, 30,
   run.client.signal(SIGKILL);
   BOOST_REQUIRE(run.client.wait_end(named_within));
   BOOST_TEST(run.client.wait_descendants(0, named_within), "a process is left behind");
-  // Once the nodes have joined nobody needs the file of the secret any more.
-  if (moment < 0) BOOST_TEST(run.files.empty(), "a temporary file is left behind");
+  BOOST_TEST(run.files.empty(), "a temporary file is left behind");
 }
 
 BOOST_AUTO_TEST_CASE(that_stops_is_left_by_its_nodes) {
