@@ -55,7 +55,8 @@ tl::expected<document, std::vector<diagnostic>> read_document(const std::filesys
 void override_model(document& topology, const std::filesystem::path& path) {
   topology.model_path.value = std::filesystem::absolute(path).string();
   topology.model_path.given = true;
-  for (node_entry& node : topology.nodes) node.model_path = {};
+  for (node_entry& node : topology.nodes)
+    if (node.start.value != "join") node.model_path = {};
 }
 
 }  // namespace cedar::topology

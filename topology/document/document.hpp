@@ -46,6 +46,7 @@ struct node_entry {
   located<std::string> address{
       "127.0.0.1", {}, false};  ///< where the other nodes reach it, no port
   located<std::string> model_path;  ///< this node's checkpoint, if given
+  located<std::string> start{"spawn", {}, false};  ///< who starts the process
 };
 
 struct device_entry {
@@ -97,6 +98,10 @@ struct deadlines_entry {
   located<std::uint32_t> drain{5000, {}, false};
 };
 
+struct control_entry {
+  located<std::string> listen;  ///< HOST:PORT where nodes join the client, if given
+};
+
 struct security_entry {
   located<std::string> secret_file;  ///< relative to the topology file, if given
   located<bool> allow_remote{false, {}, false};
@@ -113,6 +118,7 @@ struct document {
   limits_entry limits;
   transport_entry transport;
   deadlines_entry deadlines;
+  control_entry control;
   security_entry security;
 
   /// `path` of this file's world: absolute as it is, relative beside the file.
@@ -134,7 +140,7 @@ tl::expected<document, std::vector<diagnostic>> parse_document(std::string_view 
 tl::expected<document, std::vector<diagnostic>> read_document(const std::filesystem::path& file);
 
 /// Uses the checkpoint at `path` (relative to the working directory) on every node, whatever the
-/// file says.
+/// file says; but a node that joins keeps a path of its own: it may be on another host.
 void override_model(document& topology, const std::filesystem::path& path);
 
 }  // namespace cedar::topology

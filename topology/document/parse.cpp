@@ -52,6 +52,8 @@ void parse_nodes(section& root, document& result, mistakes& out) {
     node.address.where = name.where;
     body.text("address", node.address);
     body.text("model_path", node.model_path);
+    node.start.where = name.where;
+    body.text("start", node.start);
     body.finish();
     result.nodes.push_back(std::move(node));
   }
@@ -176,6 +178,13 @@ void parse_deadlines(section& root, deadlines_entry& deadlines, mistakes& out) {
   }
 }
 
+void parse_control(section& root, control_entry& control, mistakes& out) {
+  section body(root.find("control"), root.where(), "control", out);
+  control.listen.where = body.where();
+  body.text("listen", control.listen);
+  body.finish();
+}
+
 void parse_security(section& root, security_entry& security, mistakes& out) {
   section body(root.find("security"), root.where(), "security", out);
   security.secret_file.where = security.allow_remote.where = body.where();
@@ -198,6 +207,7 @@ void parse_root(const YAML::Node& node, document& result, mistakes& out) {
   parse_limits(root, result.limits, out);
   parse_transport(root, result.transport, out);
   parse_deadlines(root, result.deadlines, out);
+  parse_control(root, result.control, out);
   parse_security(root, result.security, out);
   root.finish();
 }

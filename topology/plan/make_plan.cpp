@@ -11,6 +11,7 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const document& topology,
   internal::check_names(topology, all);
   internal::check_model(topology, config, all);
   internal::check_addresses(topology, all);
+  internal::check_joining(topology, all);
   if (internal::check_layers(topology, config, all)) internal::check_cuts(topology, config, all);
   internal::check_limits(topology, config, all);
   internal::check_transport(topology, all);

@@ -48,6 +48,11 @@ enum class transport_kind : std::uint8_t {
 };
 std::string_view to_string(transport_kind kind) noexcept;
 
+enum class node_start : std::uint8_t {
+  spawn,  ///< by the client, on its host
+  join,  ///< by a person, on whatever host: the client waits for it
+};
+
 /// A process.
 struct node_plan {
   node_id id;
@@ -55,6 +60,7 @@ struct node_plan {
   std::string address;  ///< host name or IP address, no port
   std::filesystem::path model_path;  ///< folder of the checkpoint
   std::vector<unit_id> units;  ///< what it runs, and so what it loads
+  node_start start = node_start::spawn;
 };
 
 struct device_plan {
@@ -141,6 +147,12 @@ struct deadlines_plan {
   std::chrono::milliseconds drain{0};  ///< from a stop signal to the end
 };
 
+/// Where nodes join the client.
+struct control_plan {
+  std::string host;  ///< host name or IP address
+  std::uint16_t port = 0;  ///< 0: any free one
+};
+
 struct security_plan {
   std::optional<std::filesystem::path> secret_file;  ///< none: a fresh secret for every run
   bool allow_remote = false;
@@ -168,6 +180,7 @@ class plan {
   const limits_plan& limits() const noexcept { return limits_; }
   const transport_plan& transport() const noexcept { return transport_; }
   const deadlines_plan& deadlines() const noexcept { return deadlines_; }
+  const control_plan& control() const noexcept { return control_; }
   const security_plan& security() const noexcept { return security_; }
 
   /// By id; a foreign id is a defect.
@@ -202,6 +215,7 @@ class plan {
   limits_plan limits_;
   transport_plan transport_;
   deadlines_plan deadlines_;
+  control_plan control_;
   security_plan security_;
 };
 

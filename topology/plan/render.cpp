@@ -72,7 +72,9 @@ std::string nodes_text(const plan& planned) {
     std::vector<std::string> units;
     for (const unit_id unit : node.units) units.push_back(planned[unit].name);
     rows.push_back({node.name, node.address,
-                    node.id == planned.client().id ? "this process" : "its own process",
+                    node.id == planned.client().id   ? "this process"
+                    : node.start == node_start::join ? "joins by itself"
+                                                     : "its own process",
                     joined(units), node.model_path.string()});
   }
   return "nodes\n" + aligned(rows);

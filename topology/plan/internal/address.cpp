@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <charconv>
 #include <string_view>
 
 namespace cedar::topology::internal {
@@ -48,6 +49,16 @@ address_kind classify_address(const std::string& address) {
   }
   if (address == "localhost") return address_kind::loopback;
   return is_host_name(address) ? address_kind::remote : address_kind::malformed;
+}
+
+std::optional<endpoint> split_endpoint(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return std::nullopt;
+  endpoint out{text.substr(0, colon), 0};
+  const char* const last = text.data() + text.size();
+  const auto read = std::from_chars(text.data() + colon + 1, last, out.port);
+  if (read.ec != std::errc{} || read.ptr != last) return std::nullopt;
+  return out;
 }
 
 }  // namespace cedar::topology::internal

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace cedar::topology::internal {
@@ -14,5 +15,13 @@ enum class address_kind : std::uint8_t {
 };
 
 address_kind classify_address(const std::string& address);
+
+struct endpoint {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+/// "10.0.0.1:7000" in its parts. The host is not judged; none if there is no host or no port.
+std::optional<endpoint> split_endpoint(const std::string& text);
 
 }  // namespace cedar::topology::internal

@@ -11,6 +11,7 @@ namespace cedar::topology::internal {
 namespace {
 
 const std::vector<std::string> device_kinds = {"cpu", "reference"};
+const std::vector<std::string> start_words = {"spawn", "join"};
 const std::vector<std::string> transport_kinds = {"ucx", "loopback"};
 // Transports of UCX that carry active messages on a host or between hosts (`ucx_info -d`). "cma" is
 // not among them: UCX cannot use it on endpoints that report the death of a peer.
@@ -185,6 +186,52 @@ void check_addresses(const document& topology, std::vector<diagnostic>& out) {
                          "'security.allow_remote' needs 'security.secret_file': nodes of "
                          "different hosts prove by it that they belong together",
                          "write secret_file: FILE, a copy of the same file on every host"));
+  }
+}
+
+void check_joining(const document& topology, std::vector<diagnostic>& out) {
+  const located<std::string>& listen = topology.control.listen;
+  const auto control = listen.given ? split_endpoint(listen.value) : std::nullopt;
+  const auto kind = control ? classify_address(control->host) : address_kind::malformed;
+  const std::string named = "'control.listen' is " + in_quotes(listen.value);
+  if (listen.given && (kind == address_kind::malformed || kind == address_kind::any)) {
+    out.push_back(
+        topology.mistake(listen.where, named + ", which is no address that nodes can join",
+                         "write HOST:PORT, the client's host as the nodes call it; port 0 is any "
+                         "free one"));
+  }
+  if (kind == address_kind::remote && !topology.security.allow_remote.value) {
+    out.push_back(topology.mistake(
+        listen.where, named + ", which other hosts can reach: they could take a node's place",
+        "if that is meant, write security: {allow_remote: true, secret_file: FILE}"));
+  }
+  for (const node_entry& node : topology.nodes) {
+    const located<std::string>& start = node.start;
+    if (std::find(start_words.begin(), start_words.end(), start.value) == start_words.end())
+      out.push_back(unknown(topology, start, "start", start_words));
+    if (start.value != "join") continue;
+    const std::string joining = "node '" + node.name.value + "' is to join";
+    if (node.name.value == topology.client.value) {
+      out.push_back(topology.mistake(start.where,
+                                     joining + ", but it is the client: the process "
+                                               "that you start, and that others join",
+                                     "remove it, or name another client"));
+    } else if (transport_kind_of(topology.transport.kind.value) == transport_kind::loopback) {
+      out.push_back(topology.mistake(
+          start.where, joining + ", but transport 'loopback' puts all nodes into one process",
+          "remove it, or write transport: {kind: ucx}"));
+    } else if (!topology.security.secret_file.given) {
+      out.push_back(topology.mistake(
+          start.where,
+          joining + ", and proves by 'security.secret_file' that it may: it is missing",
+          "write security: {secret_file: FILE}"));
+    } else if (kind == address_kind::loopback &&
+               classify_address(node.address.value) == address_kind::remote) {
+      out.push_back(topology.mistake(
+          listen.where,
+          named + ", where node '" + node.name.value + "' of another host cannot reach it",
+          "write the address of the client's host"));
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/check.hpp"
+#include "topology/plan/internal/address.hpp"
 #include "topology/plan/internal/credit_proof.hpp"
 #include "topology/plan/internal/name_checks.hpp"
 
@@ -82,11 +83,18 @@ void planner::place_nodes_and_devices() {
                             entry.name.value,
                             entry.address.value,
                             document_.resolve(path.value),
-                            {}});
+                            {},
+                            entry.start.value == "join" ? node_start::join : node_start::spawn});
   }
   const auto client = index_of_node(document_, document_.client.value);
   CEDAR_ASSERT(client.has_value(), "the client was checked");
   plan_.client_ = node_id{*client};
+  plan_.control_ = {plan_.client().address, 0};
+  if (document_.control.listen.given) {
+    const auto listen = split_endpoint(document_.control.listen.value);
+    CEDAR_ASSERT(listen.has_value(), "where control listens was checked");
+    plan_.control_ = {listen->host, listen->port};
+  }
   for (const device_entry& entry : document_.devices) {
     const auto node = index_of_node(document_, entry.node.value);
     const auto kind = device_kind_of(entry.kind.value);

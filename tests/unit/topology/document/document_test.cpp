@@ -76,6 +76,8 @@ BOOST_AUTO_TEST_CASE(reads_a_minimal_file_with_defaults) {
   BOOST_TEST(d.nodes[0].address.value == "127.0.0.1");
   BOOST_TEST(!d.nodes[0].address.given);
   BOOST_TEST(!d.nodes[0].model_path.given);
+  BOOST_TEST(d.nodes[0].start.value == "spawn");
+  BOOST_TEST(!d.control.listen.given);
   BOOST_REQUIRE(d.devices.size() == 1U);
   BOOST_TEST(d.devices[0].kind.value == "cpu");
   BOOST_TEST(d.devices[0].node.value == "here");
@@ -110,7 +112,7 @@ model:
   path: "models/with blank"
 nodes:
   front: {address: 127.0.0.1, model_path: /a}
-  back: {address: "::1"}
+  back: {address: "::1", start: join}
 client: back
 devices:
   front-cpu: {node: front, kind: reference}
@@ -128,12 +130,15 @@ units:
 limits: {rows_per_step: 64, requests: 3, context: 4096, steps_in_flight: 5}
 transport: {kind: loopback, tls: [posix, tcp], devices: [lo, eth0]}
 deadlines_ms: {start: 1, step: 2, heartbeat_interval: 3, heartbeat_lost: 4, drain: 5}
+control: {listen: "front:7000"}
 security: {secret_file: secret, allow_remote: true}
 )");
   BOOST_TEST(d.model_path.value == "models/with blank");
   BOOST_TEST(d.nodes[0].model_path.value == "/a");
   BOOST_TEST(d.nodes[1].address.value == "::1");
   at(d.nodes[1].address.where, 6, 19);
+  BOOST_TEST(d.nodes[1].start.value == "join");
+  at(d.nodes[1].start.where, 6, 33);
   BOOST_TEST(d.client.value == "back");
   BOOST_TEST(d.client.given);
   at(d.client.where, 7, 9);
@@ -162,6 +167,8 @@ security: {secret_file: secret, allow_remote: true}
   BOOST_TEST(d.deadlines.heartbeat_interval.value == 3U);
   BOOST_TEST(d.deadlines.heartbeat_lost.value == 4U);
   BOOST_TEST(d.deadlines.drain.value == 5U);
+  BOOST_TEST(d.control.listen.value == "front:7000");
+  at(d.control.listen.where, 24, 19);
   BOOST_TEST(d.security.secret_file.value == "secret");
   BOOST_TEST(d.security.allow_remote.value);
 }
@@ -313,6 +320,11 @@ BOOST_AUTO_TEST_CASE(resolves_paths_beside_the_file) {
   BOOST_TEST(d.resolve(d.model_path.value) == std::filesystem::current_path() / "elsewhere");
   BOOST_TEST(d.model_path.given);
   BOOST_TEST(!d.nodes[0].model_path.given);
+  // A node of another host knows best where its own copy lies.
+  d.nodes[0].model_path = {"/own", {}, true};
+  d.nodes[0].start.value = "join";
+  override_model(d, "elsewhere");
+  BOOST_TEST(d.model_of("here") == std::filesystem::path("/own"));
 }
 
 BOOST_AUTO_TEST_CASE(reads_files_and_reports_those_it_cannot_read) {

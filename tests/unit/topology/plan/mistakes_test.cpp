@@ -194,6 +194,51 @@ BOOST_AUTO_TEST_CASE(addresses_that_are_none) {
           "that the other nodes use"});
 }
 
+BOOST_AUTO_TEST_CASE(nodes_that_cannot_join) {
+  const std::string join =
+      with(two_nodes, "back: {address: 127.0.0.1}", "back: {address: 127.0.0.1, start: join}");
+  const std::string secret = "security: {secret_file: f}\n";
+  expect(with(join, "start: join", "start: joined"),
+         {"5:37 there is no start 'joined' | did you mean 'join'?"});
+  expect(join, {"5:37 node 'back' is to join, and proves by 'security.secret_file' that it may: it "
+                "is missing | write security: {secret_file: FILE}"});
+  expect(
+      with(two_nodes, "front: {address: 127.0.0.1}", "front: {start: join}") + secret,
+      {"4:18 node 'front' is to join, but it is the client: the process that you start, and that "
+       "others join | remove it, or name another client"});
+  expect(join + secret + "transport: {kind: loopback}\n",
+         {"5:37 node 'back' is to join, but transport 'loopback' puts all nodes into one process | "
+          "remove it, or write transport: {kind: ucx}"});
+  const plan made = planned(join + secret);
+  BOOST_TEST((made.find_node("back")->start == node_start::join));
+  BOOST_TEST((made.find_node("front")->start == node_start::spawn));
+  BOOST_TEST(made.control().host == "127.0.0.1");
+  BOOST_TEST(made.control().port == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(places_where_no_node_can_join) {
+  const std::string hint =
+      " | write HOST:PORT, the client's host as the nodes call it; port 0 is any free one";
+  for (const std::string wrong : {"127.0.0.1", ":70", "0.0.0.0:70", "host:70000", "host:", "a b:1"})
+    expect(two_nodes + "control: {listen: \"" + wrong + "\"}\n",
+           {"19:19 'control.listen' is '" + wrong + "', which is no address that nodes can join" +
+            hint});
+  expect(two_nodes + "control: {listen: \"host:7000\"}\n",
+         {"19:19 'control.listen' is 'host:7000', which other hosts can reach: they could take a "
+          "node's place | if that is meant, write security: {allow_remote: true, secret_file: "
+          "FILE}"});
+  const std::string join =
+      with(two_nodes, "back: {address: 127.0.0.1}", "back: {address: 10.0.0.2, start: join}") +
+      "transport: {devices: [eth0]}\nsecurity: {allow_remote: true, secret_file: f}\n";
+  expect(
+      join + "control: {listen: \"127.0.0.1:70\"}\n",
+      {"21:19 'control.listen' is '127.0.0.1:70', where node 'back' of another host cannot reach "
+       "it | write the address of the client's host"});
+  const plan made = planned(join + "control: {listen: \"front.example:7000\"}\n");
+  BOOST_TEST(made.control().host == "front.example");
+  BOOST_TEST(made.control().port == 7000U);
+}
+
 BOOST_AUTO_TEST_CASE(transports_that_cannot_carry) {
   expect(two_nodes + "transport: {kind: udp}\n",
          {"19:19 there is no transport kind 'udp' | did you mean 'ucx'?"});
