@@ -9,6 +9,12 @@ enum RowKind {
   activation @1;
   engramRows @2;
   headInput @3;
+  sharedKv @4;
+  indexKeys @5;
+  selection @6;
+  candidates @7;
+  gatherRequest @8;
+  gathered @9;
 }
 
 struct RowBlock {
@@ -18,6 +24,9 @@ struct RowBlock {
   rows @3 :UInt32;
   rowBytes @4 :UInt32;
   # Tensor bytes = rows * rowBytes.
+
+  reader @5 :UInt32;
+  # First layer of the stage that asks: gatherRequest and gathered only.
 }
 
 enum ElementType {

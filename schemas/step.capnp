@@ -11,6 +11,7 @@ struct StepTable {
   lookback @2 :UInt32;
   taps @3 :UInt32;
   wantLogits @4 :Bool;
+  sampling @5 :UInt32;
 }
 
 struct Proposal {

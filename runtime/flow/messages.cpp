@@ -11,6 +11,8 @@ struct list_bytes_of {
     std::uint64_t bytes = table.spans.size() * packed_span_bytes +
                           (table.tokens.size() + table.lookback.size()) * packed_token_bytes;
     for (const std::string& name : table.taps) bytes += packed_text_prefix_bytes + name.size();
+    for (const request_sampling& entry : table.sampling)
+      bytes += packed_sampling_bytes + entry.options.bias.size() * packed_bias_bytes;
     return bytes;
   }
   std::uint64_t operator()(const row_block& block) const noexcept {
@@ -48,6 +50,18 @@ std::string_view name_of(row_kind kind) noexcept {
       return "engram_rows";
     case row_kind::head_input:
       return "head_input";
+    case row_kind::shared_kv:
+      return "shared_kv";
+    case row_kind::index_keys:
+      return "index_keys";
+    case row_kind::selection:
+      return "selection";
+    case row_kind::candidates:
+      return "candidates";
+    case row_kind::gather_request:
+      return "gather_request";
+    case row_kind::gathered:
+      return "gathered";
   }
   return "?";
 }

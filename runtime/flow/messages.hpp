@@ -7,6 +7,7 @@
 // 3. Row tables are in step order: a row_block's rows are the rows of its spans, one after another.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "kernels/base/dtype.hpp"
 #include "runtime/base/ids.hpp"
 #include "runtime/flow/payload.hpp"
+#include "runtime/flow/sampling.hpp"
 
 namespace cedar::flow {
 
@@ -26,8 +28,21 @@ struct row_span {
   std::uint32_t rows_count = 0;
   /// Rows [logits_from, rows_count) of the span go through the head; == rows_count: none.
   std::uint32_t logits_from = 0;
+  /// First position that walks the decoder: 0 in mode `exact`. No decoder layer sees a window entry
+  /// before it. Wanted rows walk the decoder.
+  std::uint32_t decoder_begin = 0;
 
   std::uint32_t logits_count() const noexcept { return rows_count - logits_from; }
+  /// Rows [decoder_from, rows_count) of the span walk the decoder.
+  std::uint32_t decoder_from() const noexcept {
+    return std::min(decoder_begin > first_position ? decoder_begin - first_position : 0,
+                    rows_count);
+  }
+  std::uint32_t decoder_count() const noexcept { return rows_count - decoder_from(); }
+  /// Global entries that the span's rows complete at an owner of this ratio.
+  std::uint32_t entries_count(std::uint32_t ratio) const noexcept {
+    return (first_position + rows_count) / ratio - first_position / ratio;
+  }
   friend bool operator==(const row_span&, const row_span&) = default;
 };
 
@@ -42,10 +57,18 @@ struct step_table {
   std::vector<token_id> lookback;
   bool want_logits = false;  ///< proposals carry whole logit rows (diagnostics)
   std::vector<std::string> taps;  ///< names of intermediates to send back (diagnostics)
+  /// How tokens of the requests that begin in this step (position 0) are chosen. Requests without
+  /// an entry get the arg max.
+  std::vector<request_sampling> sampling;
 
   std::uint32_t rows_count() const noexcept {
     std::uint32_t rows = 0;
     for (const row_span& span : spans) rows += span.rows_count;
+    return rows;
+  }
+  std::uint32_t decoder_count() const noexcept {
+    std::uint32_t rows = 0;
+    for (const row_span& span : spans) rows += span.decoder_count();
     return rows;
   }
   std::uint32_t logits_count() const noexcept {
@@ -58,10 +81,16 @@ struct step_table {
 enum class row_kind : std::uint8_t {
   embedded,  ///< embedding -> first stage: [rows, d] bf16, then image flags [rows] u8
   activation,  ///< stage -> stage: streams [rows, s*d] bf16, pre-mix [rows, s] f32, image flags
-               ///< [rows] u8
+               ///< [rows] u8; inside the decoder only the rows that walk it
   engram_rows,  ///< engram -> stage: one module's table rows [rows, columns * row_bytes], FP8 +
                 ///< scales
   head_input,  ///< last stage -> head: collapsed streams [wanted rows, d] bf16
+  shared_kv,  ///< owner -> stage with a reader: the step's new main entries [entries, bytes]
+  index_keys,  ///< owner -> stage with an index source: the new entries' keys [entries, bytes]
+  selection,  ///< index source -> stage with a Reuse layer: positions [rows, top-k] i32, -1 padded
+  candidates,  ///< candidate source -> stage with a user: blocks [rows, blocks] i32, -1 padded
+  gather_request,  ///< stage with a reader -> owner: positions [rows, top-k] i32, -1 padded
+  gathered,  ///< owner -> the stage that asked: main entries [positions that are not -1, bytes]
 };
 
 /// Tensor rows of one step on one edge. The payload's layout follows from the kind, planes in the
@@ -70,7 +99,10 @@ struct row_block {
   row_kind kind = row_kind::activation;
   step_id step;
   epoch_id epoch;
-  std::uint32_t layer = 0;  ///< engram_rows: the layer whose module this is; else 0
+  /// engram_rows: the layer whose module this is. shared_kv, index_keys: the owner. selection,
+  /// candidates, gather_request, gathered: the layer that chose. Else 0.
+  std::uint32_t layer = 0;
+  std::uint32_t reader = 0;  ///< gather_request, gathered: first layer of the stage that asks
   std::vector<row_span> spans;
   std::uint32_t rows_count = 0;
   std::uint32_t row_bytes = 0;  ///< payload bytes = rows_count * row_bytes

@@ -7,10 +7,13 @@
 
 namespace cedar::flow {
 
-inline constexpr std::size_t packed_span_bytes = 8 + 4 + 4 + 4;  ///< row_span
+inline constexpr std::size_t packed_span_bytes = 8 + 4 + 4 + 4 + 4;  ///< row_span
 inline constexpr std::size_t packed_token_bytes = 4;  ///< token_id
 inline constexpr std::size_t packed_proposed_token_bytes = 8 + 4 + 4 + 4;  ///< proposed_token
 inline constexpr std::size_t packed_commitment_bytes = 8 + 4 + 1;  ///< commitment
+/// request_sampling without its biases, and one bias.
+inline constexpr std::size_t packed_sampling_bytes = 8 + 4 + 4 + 4 + 4 + 4 + 4 + 4 + 4 + 8 + 4 + 4;
+inline constexpr std::size_t packed_bias_bytes = 4 + 4;
 inline constexpr std::size_t packed_extent_bytes = 4;  ///< one extent of a shape
 inline constexpr std::size_t packed_text_prefix_bytes = 2;  ///< length before a text
 

@@ -1,6 +1,7 @@
 #include "runtime/stage/row_layout.hpp"
 
 #include "kernels/base/check.hpp"
+#include "runtime/model/compressor.hpp"
 #include "runtime/model/engram.hpp"
 
 namespace cedar::stage {
@@ -49,6 +50,20 @@ std::uint32_t row_bytes(row_kind kind, const model::model_config& config) noexce
       break;
     case row_kind::head_input:
       bytes = width;
+      break;
+    case row_kind::shared_kv:
+    case row_kind::gathered:
+      bytes = kernels::entry_bytes(model::global_entry_format, config.head_dim);
+      break;
+    case row_kind::index_keys:
+      bytes = kernels::entry_bytes(model::index_entry_format, config.index_head_dim);
+      break;
+    case row_kind::selection:
+    case row_kind::gather_request:
+      bytes = config.index_topk * sizeof(std::int32_t);
+      break;
+    case row_kind::candidates:
+      bytes = config.candidate_blocks * sizeof(std::int32_t);
       break;
   }
   return static_cast<std::uint32_t>(bytes);

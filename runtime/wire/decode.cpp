@@ -36,12 +36,14 @@ void read_body(schemas::Header::Body::Reader in, body_fields& out) {
       out.lookback = table.getLookback();
       out.taps = table.getTaps();
       out.want_logits = table.getWantLogits();
+      out.sampling = table.getSampling();
       break;
     }
     case schemas::Header::Body::ROW_BLOCK: {
       const auto block = in.getRowBlock();
       out.row_kind = static_cast<std::uint16_t>(block.getKind());
       out.layer = block.getLayer();
+      out.reader = block.getReader();
       out.spans = block.getSpans();
       out.rows = block.getRows();
       out.row_bytes = block.getRowBytes();

@@ -69,12 +69,16 @@ class body_decoder {
       span.first_position = lists.get<std::uint32_t>();
       span.rows_count = lists.get<std::uint32_t>();
       span.logits_from = lists.get<std::uint32_t>();
+      span.decoder_begin = lists.get<std::uint32_t>();
       if (span.logits_from > span.rows_count) {
         return malformed(field, "logits begin at row " + std::to_string(span.logits_from) + " of " +
                                     std::to_string(span.rows_count));
       }
       if (span.rows_count > std::numeric_limits<std::uint32_t>::max() - span.first_position) {
         return malformed(field, "positions overflow");
+      }
+      if (span.logits_from < span.decoder_from()) {
+        return malformed(field, "wanted rows begin before the decoder's rows");
       }
     }
     return out;
@@ -89,10 +93,9 @@ class body_decoder {
     auto table = spans(lists, "stepTable.spans");
     if (!table) return fail(table.error());
     out.spans = std::move(*table);
-    const std::uint64_t rows = rows_implied(flow::row_kind::embedded, out.spans);
-    if (rows != body().tokens) {
+    if (!rows_fit(flow::row_kind::embedded, out.spans, body().tokens)) {
       return malformed("stepTable.tokens", std::to_string(body().tokens) + " tokens for " +
-                                               std::to_string(rows) + " rows");
+                                               std::to_string(out.rows_count()) + " rows");
     }
     if (!read_tokens(lists, body().tokens, out.tokens)) {
       return short_of("stepTable.tokens", std::uint64_t{body().tokens} * flow::packed_token_bytes);
@@ -110,7 +113,46 @@ class body_decoder {
       if (!name) return fail(name.error());
       out.taps.push_back(std::move(*name));
     }
+    if (!lists.holds(body().sampling, flow::packed_sampling_bytes)) {
+      return short_of("stepTable.sampling",
+                      std::uint64_t{body().sampling} * flow::packed_sampling_bytes);
+    }
+    for (std::uint32_t i = 0; i < body().sampling; ++i) {
+      auto entry = sampling(lists);
+      if (!entry) return fail(entry.error());
+      out.sampling.push_back(std::move(*entry));
+    }
     if (lists.left() != 0) return too_long("stepTable", lists.left());
+    return out;
+  }
+
+  result<flow::request_sampling> sampling(packed_reader& lists) const {
+    const std::string field = "stepTable.sampling";
+    if (!lists.holds(1, flow::packed_sampling_bytes))
+      return short_of(field, flow::packed_sampling_bytes);
+    flow::request_sampling out;
+    flow::sampling_options& options = out.options;
+    out.request = request_id{lists.get<std::uint64_t>()};
+    out.prompt_tokens = lists.get<std::uint32_t>();
+    options.temperature = lists.get<float>();
+    options.top_k = lists.get<std::uint32_t>();
+    options.top_p = lists.get<float>();
+    options.min_p = lists.get<float>();
+    options.repetition_penalty = lists.get<float>();
+    options.presence_penalty = lists.get<float>();
+    options.frequency_penalty = lists.get<float>();
+    options.seed = lists.get<std::uint64_t>();
+    options.choice = lists.get<std::uint32_t>();
+    const auto biases = lists.get<std::uint32_t>();
+    if (biases > flow::token_biases_max)
+      return malformed(field, std::to_string(biases) + " token biases");
+    if (!lists.holds(biases, flow::packed_bias_bytes))
+      return short_of(field, std::uint64_t{biases} * flow::packed_bias_bytes);
+    options.bias.resize(biases);
+    for (flow::token_bias& bias : options.bias) {
+      bias.token = lists.get<token_id>();
+      bias.bias = lists.get<float>();
+    }
     return out;
   }
 
@@ -134,7 +176,7 @@ class body_decoder {
   }
 
   result<flow::message> row_block() {
-    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::head_input)) {
+    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::gathered)) {
       return malformed("rowBlock.kind", "unknown kind " + std::to_string(body().row_kind));
     }
     const std::uint64_t tensor_bytes = std::uint64_t{body().rows} * body().row_bytes;
@@ -145,15 +187,15 @@ class body_decoder {
     out.step = fields_.step;
     out.epoch = fields_.epoch;
     out.layer = body().layer;
+    out.reader = body().reader;
     out.rows_count = body().rows;
     out.row_bytes = body().row_bytes;
     auto table = spans(*lists, "rowBlock.spans");
     if (!table) return fail(table.error());
     out.spans = std::move(*table);
-    const std::uint64_t rows = rows_implied(out.kind, out.spans);
-    if (rows != out.rows_count) {
-      return malformed("rowBlock.rows", std::to_string(out.rows_count) + ", but the spans have " +
-                                            std::to_string(rows));
+    if (!rows_fit(out.kind, out.spans, out.rows_count)) {
+      return malformed("rowBlock.rows",
+                       std::to_string(out.rows_count) + " are not those of the spans");
     }
     if (lists->left() != 0) return too_long("rowBlock", lists->left());
     out.payload = tensor(tensor_bytes);

@@ -22,8 +22,8 @@ using internal::packed_writer;
 using body_builder = schemas::Header::Body::Builder;
 
 // The enumerations of the schemas are those of the messages, value by value (the last one of each).
-static_assert(static_cast<int>(schemas::RowKind::HEAD_INPUT) ==
-              static_cast<int>(flow::row_kind::head_input));
+static_assert(static_cast<int>(schemas::RowKind::GATHERED) ==
+              static_cast<int>(flow::row_kind::gathered));
 static_assert(static_cast<int>(schemas::ElementType::I64) == static_cast<int>(kernels::dtype::i64));
 
 std::uint32_t count_of(std::size_t count) {
@@ -36,11 +36,34 @@ void put_span(packed_writer& lists, const flow::row_span& span) {
   lists.put(span.first_position);
   lists.put(span.rows_count);
   lists.put(span.logits_from);
+  lists.put(span.decoder_begin);
+}
+
+void put_sampling(packed_writer& lists, const flow::request_sampling& entry) {
+  const flow::sampling_options& options = entry.options;
+  CEDAR_REQUIRE(options.bias.size() <= flow::token_biases_max, "too many token biases");
+  lists.put(entry.request.value);
+  lists.put(entry.prompt_tokens);
+  lists.put(options.temperature);
+  lists.put(options.top_k);
+  lists.put(options.top_p);
+  lists.put(options.min_p);
+  lists.put(options.repetition_penalty);
+  lists.put(options.presence_penalty);
+  lists.put(options.frequency_penalty);
+  lists.put(options.seed);
+  lists.put(options.choice);
+  lists.put(static_cast<std::uint32_t>(options.bias.size()));
+  for (const flow::token_bias& bias : options.bias) {
+    lists.put(bias.token);
+    lists.put(bias.bias);
+  }
 }
 
 void require_spans(const std::vector<flow::row_span>& spans) {
   for (const flow::row_span& span : spans) {
     CEDAR_REQUIRE(span.logits_from <= span.rows_count, "logits begin after the span's rows");
+    CEDAR_REQUIRE(span.logits_from >= span.decoder_from(), "wanted rows walk the decoder");
     CEDAR_REQUIRE(
         span.rows_count <= std::numeric_limits<std::uint32_t>::max() - span.first_position,
         "positions of a span overflow");
@@ -54,25 +77,26 @@ class body_encoder {
 
   flow::payload_ref operator()(const flow::step_table& table) {
     require_spans(table.spans);
-    CEDAR_REQUIRE(
-        internal::rows_implied(flow::row_kind::embedded, table.spans) == table.tokens.size(),
-        "a step table has one token per row");
+    CEDAR_REQUIRE(internal::rows_fit(flow::row_kind::embedded, table.spans, table.tokens.size()),
+                  "a step table has one token per row");
     auto out = body_.initStepTable();
     out.setSpans(count_of(table.spans.size()));
     out.setTokens(count_of(table.tokens.size()));
     out.setLookback(count_of(table.lookback.size()));
     out.setTaps(count_of(table.taps.size()));
     out.setWantLogits(table.want_logits);
+    out.setSampling(count_of(table.sampling.size()));
     for (const flow::row_span& span : table.spans) put_span(lists_, span);
     for (const token_id token : table.tokens) lists_.put(token);
     for (const token_id token : table.lookback) lists_.put(token);
     for (const std::string& name : table.taps) put_name(name);
+    for (const flow::request_sampling& entry : table.sampling) put_sampling(lists_, entry);
     return nullptr;
   }
 
   flow::payload_ref operator()(const flow::row_block& block) {
     require_spans(block.spans);
-    CEDAR_REQUIRE(internal::rows_implied(block.kind, block.spans) == block.rows_count,
+    CEDAR_REQUIRE(internal::rows_fit(block.kind, block.spans, block.rows_count),
                   "a row block's rows are those of its spans");
     CEDAR_REQUIRE(
         std::uint64_t{block.rows_count} * block.row_bytes == flow::bytes_of(block.payload).size(),
@@ -80,6 +104,7 @@ class body_encoder {
     auto out = body_.initRowBlock();
     out.setKind(static_cast<schemas::RowKind>(block.kind));
     out.setLayer(block.layer);
+    out.setReader(block.reader);
     out.setSpans(count_of(block.spans.size()));
     out.setRows(block.rows_count);
     out.setRowBytes(block.row_bytes);

@@ -19,12 +19,14 @@ struct body_fields {
   std::uint16_t row_kind = 0;
   std::uint16_t type = 0;
   std::uint32_t layer = 0;
+  std::uint32_t reader = 0;
   std::uint32_t spans = 0;
   std::uint32_t rows = 0;
   std::uint32_t row_bytes = 0;
   std::uint32_t tokens = 0;
   std::uint32_t lookback = 0;
   std::uint32_t taps = 0;
+  std::uint32_t sampling = 0;
   std::uint32_t commitments = 0;
   std::uint32_t extents = 0;
   std::uint32_t messages = 0;

@@ -16,13 +16,33 @@ inline constexpr std::size_t checksum_bytes = 8;
 inline constexpr std::size_t tap_name_bytes_max = 256;
 inline constexpr std::size_t tap_extents_max = 8;
 
-/// Rows that a block of this kind holds: all rows of its spans, or only the wanted ones.
-inline std::uint64_t rows_implied(flow::row_kind kind, const std::vector<flow::row_span>& spans) {
-  std::uint64_t rows = 0;
+/// Whether a block of this kind can have that many rows. What depends on the model (ratios, the
+/// decoder's first layer, how many positions were chosen) is left to the stage, which knows it.
+inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spans,
+                     std::uint64_t rows) {
+  std::uint64_t all = 0;
+  std::uint64_t wanted = 0;
   for (const flow::row_span& span : spans) {
-    rows += kind == flow::row_kind::head_input ? span.logits_count() : span.rows_count;
+    all += span.rows_count;
+    wanted += span.logits_count();
   }
-  return rows;
+  switch (kind) {
+    case flow::row_kind::embedded:
+    case flow::row_kind::engram_rows:
+      return rows == all;
+    case flow::row_kind::head_input:
+      return rows == wanted;
+    case flow::row_kind::gathered:
+      return true;
+    case flow::row_kind::activation:
+    case flow::row_kind::shared_kv:
+    case flow::row_kind::index_keys:
+    case flow::row_kind::selection:
+    case flow::row_kind::candidates:
+    case flow::row_kind::gather_request:
+      return rows <= all;
+  }
+  return false;
 }
 
 /// Bytes of a tensor of this shape; nothing if the number overflows.

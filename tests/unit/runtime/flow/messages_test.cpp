@@ -15,7 +15,10 @@ BOOST_AUTO_TEST_CASE(a_step_table_counts_its_lists) {
   table.tokens = {1, 2, 3};
   table.lookback = {9, 8};
   table.taps = {"abc", ""};
-  BOOST_TEST(credit_bytes(message(table)) == 2U * 20 + 5U * 4 + (2 + 3) + 2);
+  BOOST_TEST(credit_bytes(message(table)) == 2U * 24 + 5U * 4 + (2 + 3) + 2);
+  table.sampling.resize(2);
+  table.sampling[1].options.bias = {{1, 0.5F}, {2, 0.5F}, {3, 0.5F}};
+  BOOST_TEST(credit_bytes(message(table)) == 2U * 24 + 5U * 4 + (2 + 3) + 2 + 2 * 56 + 3 * 8);
 }
 
 BOOST_AUTO_TEST_CASE(a_row_block_counts_tensor_and_spans) {
@@ -24,9 +27,9 @@ BOOST_AUTO_TEST_CASE(a_row_block_counts_tensor_and_spans) {
   block.rows_count = 2;
   block.row_bytes = 100;
   block.payload = freeze(kernels::buffer(200));
-  BOOST_TEST(credit_bytes(message(block)) == 220U);
+  BOOST_TEST(credit_bytes(message(block)) == 224U);
   block.payload = nullptr;
-  BOOST_TEST(credit_bytes(message(block)) == 20U);
+  BOOST_TEST(credit_bytes(message(block)) == 24U);
 }
 
 BOOST_AUTO_TEST_CASE(the_other_kinds_count_their_lists) {
@@ -43,6 +46,20 @@ BOOST_AUTO_TEST_CASE(the_other_kinds_count_their_lists) {
   probe.payload = freeze(kernels::buffer(24));
   BOOST_TEST(credit_bytes(message(probe)) == 24U + 8 + 2 + 4);
   BOOST_TEST(credit_bytes(message(credit{epoch_id{1}, 2, 3})) == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_span_knows_its_decoder_rows_and_entries) {
+  const row_span exact{request_id{1}, 5, 4, 3, 0};
+  BOOST_TEST(exact.decoder_from() == 0U);
+  BOOST_TEST(exact.decoder_count() == 4U);
+  BOOST_TEST(exact.entries_count(1) == 4U);
+  BOOST_TEST(exact.entries_count(2) == 2U);  // those that end at positions 5 and 7
+  const row_span across{request_id{1}, 5, 4, 3, 7};
+  BOOST_TEST(across.decoder_from() == 2U);
+  BOOST_TEST(across.decoder_count() == 2U);
+  const row_span before{request_id{1}, 5, 4, 4, 900};
+  BOOST_TEST(before.decoder_count() == 0U);
+  BOOST_TEST(before.logits_count() == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(every_kind_has_epoch_and_name) {

@@ -38,6 +38,12 @@ BOOST_AUTO_TEST_CASE(rows_have_the_architectures_sizes_at_the_released_configura
   BOOST_TEST(row_bytes(row_kind::embedded, config) == 10241U);
   BOOST_TEST(row_bytes(row_kind::engram_rows, config) == 6336U);
   BOOST_TEST(row_bytes(row_kind::head_input, config) == 10240U);
+  BOOST_TEST(row_bytes(row_kind::shared_kv, config) == 288U);
+  BOOST_TEST(row_bytes(row_kind::gathered, config) == 288U);
+  BOOST_TEST(row_bytes(row_kind::index_keys, config) == 68U);
+  BOOST_TEST(row_bytes(row_kind::selection, config) == 2048U);
+  BOOST_TEST(row_bytes(row_kind::gather_request, config) == 2048U);
+  BOOST_TEST(row_bytes(row_kind::candidates, config) == 8192U);
 }
 
 BOOST_AUTO_TEST_CASE(planes_follow_each_other_without_padding) {

@@ -53,8 +53,9 @@ void check_malformed(const fill& what, const std::vector<std::byte>& payload,
 
 /// A packed span of `rows` rows at `position`, the rows from `logits_from` wanted.
 std::vector<std::byte> packed_span(std::uint32_t position, std::uint32_t rows,
-                                   std::uint32_t logits_from) {
-  std::vector<std::byte> out(20);
+                                   std::uint32_t logits_from, std::uint32_t decoder_begin = 0) {
+  std::vector<std::byte> out(24);
+  std::memcpy(out.data() + 20, &decoder_begin, 4);
   std::memcpy(out.data() + 8, &position, 4);
   std::memcpy(out.data() + 12, &rows, 4);
   std::memcpy(out.data() + 16, &logits_from, 4);
@@ -71,13 +72,14 @@ std::vector<std::byte> operator+(std::vector<std::byte> left, const std::vector<
 }
 
 fill step_table(std::uint32_t spans, std::uint32_t tokens, std::uint32_t lookback,
-                std::uint32_t taps) {
+                std::uint32_t taps, std::uint32_t sampling = 0) {
   return [=](schemas::Header::Builder header) {
     auto body = header.initBody().initStepTable();
     body.setSpans(spans);
     body.setTokens(tokens);
     body.setLookback(lookback);
     body.setTaps(taps);
+    body.setSampling(sampling);
   };
 }
 
@@ -148,8 +150,8 @@ BOOST_AUTO_TEST_CASE(headers_of_wrong_length_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(other_versions_are_refused_by_name) {
-  check_refused([](schemas::Header::Builder header) { header.setVersion(2); }, {}, errc::refused,
-                "protocol version 2, this program speaks 1");
+  check_refused([](schemas::Header::Builder header) { header.setVersion(3); }, {}, errc::refused,
+                "protocol version 3, this program speaks 2");
   check_refused([](schemas::Header::Builder header) { header.setVersion(0); }, {}, errc::refused,
                 "protocol version 0");
 }
@@ -169,7 +171,7 @@ BOOST_AUTO_TEST_CASE(pointers_that_lead_nowhere_are_caught) {
 
 BOOST_AUTO_TEST_CASE(step_tables) {
   const auto span = packed_span(0, 2, 1);
-  check_malformed(step_table(1, 2, 0, 0), zeros(19), "stepTable.spans");
+  check_malformed(step_table(1, 2, 0, 0), zeros(23), "stepTable.spans");
   check_malformed(step_table(u32_max, 2, 0, 0), span + zeros(8), "stepTable.spans");
   check_malformed(step_table(1, 3, 0, 0), span + zeros(12), "stepTable.tokens");
   check_malformed(step_table(1, 2, 0, 0), span + zeros(7), "stepTable.tokens");
@@ -185,16 +187,35 @@ BOOST_AUTO_TEST_CASE(step_tables) {
   check_malformed(step_table(1, 2, 0, 0), packed_span(0, 2, 3) + zeros(8), "logits begin at row 3");
   check_malformed(step_table(1, 2, 0, 0), packed_span(u32_max - 1, 2, 0) + zeros(8),
                   "positions overflow");
+  check_malformed(step_table(1, 2, 0, 0), packed_span(0, 2, 1, 2) + zeros(8),
+                  "wanted rows begin before the decoder's rows");
+}
+
+BOOST_AUTO_TEST_CASE(sampling_of_step_tables) {
+  const auto begin = packed_span(0, 2, 1) + zeros(8);
+  const auto biases = [](std::uint32_t count) {
+    std::vector<std::byte> out(56);
+    std::memcpy(out.data() + 52, &count, 4);
+    return out;
+  };
+  BOOST_TEST(decode(forge(step_table(1, 2, 0, 0, 1), begin + biases(1) + zeros(8))).has_value());
+  check_malformed(step_table(1, 2, 0, 0, 1), begin + zeros(55), "stepTable.sampling");
+  check_malformed(step_table(1, 2, 0, 0, u32_max), begin + biases(0), "stepTable.sampling");
+  check_malformed(step_table(1, 2, 0, 0, 2), begin + biases(7) + zeros(56), "stepTable.sampling");
+  check_malformed(step_table(1, 2, 0, 0, 1), begin + biases(1) + zeros(7), "stepTable.sampling");
+  check_malformed(step_table(1, 2, 0, 0, 1), begin + biases(1025) + zeros(8 * 1025),
+                  "1025 token biases");
 }
 
 BOOST_AUTO_TEST_CASE(row_blocks) {
   const auto span = packed_span(0, 2, 1);
-  check_malformed(row_block(4, 1, 2, 5), zeros(10) + span, "rowBlock.kind");
+  check_malformed(row_block(10, 1, 2, 5), zeros(10) + span, "rowBlock.kind");
   check_malformed(row_block(1, 1, 2, 6), zeros(10), "rowBlock.rows");
   check_malformed(row_block(1, 1, u32_max, u32_max), zeros(10) + span, "rowBlock.rows");
-  check_malformed(row_block(1, 1, 2, 5), zeros(10) + zeros(19), "rowBlock.spans");
-  check_malformed(row_block(1, 1, 1, 5), zeros(5) + span, "but the spans have 2");
-  check_malformed(row_block(3, 1, 2, 5), zeros(10) + span, "but the spans have 1");
+  check_malformed(row_block(1, 1, 2, 5), zeros(10) + zeros(23), "rowBlock.spans");
+  check_malformed(row_block(0, 1, 1, 5), zeros(5) + span, "1 are not those of the spans");
+  check_malformed(row_block(1, 1, 3, 5), zeros(15) + span, "3 are not those of the spans");
+  check_malformed(row_block(3, 1, 2, 5), zeros(10) + span, "2 are not those of the spans");
   check_malformed(row_block(1, 1, 2, 5), zeros(10) + span + zeros(1), "rowBlock: 1 bytes");
   check_malformed(row_block(1, 1, 2, 4), zeros(10) + span, "rowBlock");
 }

@@ -17,18 +17,27 @@ inline kernels::buffer pattern(std::size_t bytes, unsigned salt) {
 }
 
 inline std::vector<flow::row_span> sample_spans() {
-  return {{request_id{0x1122334455667788}, 7, 3, 2}, {request_id{9}, 0, 2, 0}};
+  return {{request_id{0x1122334455667788}, 7, 3, 2, 9}, {request_id{9}, 0, 2, 0, 0}};
 }
 
 inline flow::step_table sample_step_table() {
-  return {step_id{11}, epoch_id{2},          sample_spans(),     {5, 6, 7, -1, 2147483647},
-          {1, 2, 3},   /*want_logits*/ true, {"L3.attn.out", ""}};
+  flow::step_table table{
+      step_id{11}, epoch_id{2},          sample_spans(),      {5, 6, 7, -1, 2147483647},
+      {1, 2, 3},   /*want_logits*/ true, {"L3.attn.out", ""}, {}};
+  table.sampling = {{request_id{9}, 2, {}}, {request_id{0x1122334455667788}, 9, {}}};
+  table.sampling[1].options = {0.7F,  40,
+                               0.9F,  0.05F,
+                               1.1F,  0.25F,
+                               -0.5F, ~std::uint64_t{0} - 4,
+                               3,     {{17, -100.0F}, {2, 1.5F}}};
+  return table;
 }
 
 inline flow::row_block sample_row_block(flow::row_kind kind) {
   const std::uint32_t rows = kind == flow::row_kind::head_input ? 3 : 5;
-  return {kind,           step_id{12}, epoch_id{2}, 4,
-          sample_spans(), rows,        17,          flow::freeze(pattern(rows * 17, 1))};
+  return {kind, step_id{12}, epoch_id{2},
+          4,    6,           sample_spans(),
+          rows, 17,          flow::freeze(pattern(rows * 17, 1))};
 }
 
 inline flow::proposal sample_proposal(bool with_logits) {
