@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <limits>
+#include <numeric>
 #include <string>
 
 #include "kernels/base/check.hpp"
@@ -49,6 +50,16 @@ bool is_prime(std::uint64_t number) {
 std::uint64_t prime_from(std::uint64_t number) {
   while (!is_prime(number)) ++number;
   return number;
+}
+
+/// The primes of one module's columns, from `next` on; moves `next` past them.
+std::vector<std::uint64_t> column_primes(std::uint32_t columns, std::uint64_t& next) {
+  std::vector<std::uint64_t> primes(columns);
+  for (std::uint64_t& prime : primes) {
+    prime = prime_from(next);
+    next = prime + 1;
+  }
+  return primes;
 }
 
 result<void> check_range(const engram_config& engram) {
@@ -98,6 +109,17 @@ std::vector<std::uint64_t> engram_multipliers(std::uint32_t layer, std::uint32_t
   return multipliers;
 }
 
+std::vector<std::uint64_t> engram_row_counts(std::size_t modules, std::uint32_t columns,
+                                             std::uint64_t bucket_start) {
+  std::vector<std::uint64_t> rows(modules);
+  std::uint64_t next = bucket_start;
+  for (std::uint64_t& count : rows) {
+    const std::vector<std::uint64_t> primes = column_primes(columns, next);
+    count = std::accumulate(primes.begin(), primes.end(), std::uint64_t{0});
+  }
+  return rows;
+}
+
 result<engram_hash_tables> make_engram_tables(const model_config& config) {
   const engram_config& engram = config.engram;
   engram_hash_tables tables;
@@ -110,12 +132,10 @@ result<engram_hash_tables> make_engram_tables(const model_config& config) {
     engram_module_tables module;
     module.layer = engram.layers[i];
     module.heads = engram.heads;
-    for (std::uint32_t column = 0; column < config.engram_columns(); ++column) {
-      const std::uint64_t prime = prime_from(next);
-      module.primes.push_back(prime);
+    module.primes = column_primes(config.engram_columns(), next);
+    for (const std::uint64_t prime : module.primes) {
       module.offsets.push_back(module.rows);
       module.rows += prime;
-      next = prime + 1;
     }
     if (module.rows != engram.rows[i])
       return fail(errc::mismatch, "the Engram module before layer " + std::to_string(module.layer) +

@@ -38,6 +38,11 @@ struct engram_hash_tables {
 /// invalid_argument for a compressed vocabulary or a bucket start outside what the rule covers.
 result<engram_hash_tables> make_engram_tables(const model_config& config);
 
+/// Rows of each of `modules` tables with `columns` columns, as the rule of make_engram_tables()
+/// gives them: what engram_num_embeddings has to be.
+std::vector<std::uint64_t> engram_row_counts(std::size_t modules, std::uint32_t columns,
+                                             std::uint64_t bucket_start);
+
 /// The multipliers of the module before `layer`: NumPy's default_rng(10007 · layer) draws `count`
 /// integers v below floor(floor((2^63 − 1) / compressed_vocabulary) / 2); each gives 2v + 1.
 /// `compressed_vocabulary` lies in [1, engram_vocabulary_max].

@@ -69,6 +69,28 @@ result<std::string> key_of(const tokenizer& vocabulary, token_id token,
   return normalized(nfkd, text);
 }
 
+struct token_classes {
+  std::vector<std::int32_t> ids;  ///< of every token of the tokenizer
+  std::uint32_t classes = 0;
+};
+
+result<token_classes> map_tokens(const tokenizer& vocabulary) {
+  UErrorCode status = U_ZERO_ERROR;
+  const icu::Normalizer2* nfkd = icu::Normalizer2::getNFKDInstance(status);
+  if (U_FAILURE(status)) return fail(errc::io, std::string("ICU: ") + u_errorName(status));
+  std::unordered_map<std::string, std::int32_t> classes;
+  token_classes out;
+  out.ids.reserve(vocabulary.vocabulary_size());
+  for (std::size_t token = 0; token < vocabulary.vocabulary_size(); ++token) {
+    result<std::string> key = key_of(vocabulary, static_cast<token_id>(token), *nfkd);
+    if (!key) return fail(key.error());
+    const std::int32_t fresh = static_cast<std::int32_t>(classes.size());
+    out.ids.push_back(classes.try_emplace(std::move(*key), fresh).first->second);
+  }
+  out.classes = static_cast<std::uint32_t>(classes.size());
+  return out;
+}
+
 }  // namespace
 
 result<std::vector<std::int32_t>> engram_token_map(const tokenizer& vocabulary,
@@ -82,24 +104,21 @@ result<std::vector<std::int32_t>> engram_token_map(const tokenizer& vocabulary,
     return fail(errc::invalid_argument, "engram_pad_token_id " +
                                             std::to_string(expected.pad_token) +
                                             " is not a token of the tokenizer");
-  UErrorCode status = U_ZERO_ERROR;
-  const icu::Normalizer2* nfkd = icu::Normalizer2::getNFKDInstance(status);
-  if (U_FAILURE(status)) return fail(errc::io, std::string("ICU: ") + u_errorName(status));
-  std::unordered_map<std::string, std::int32_t> classes;
-  std::vector<std::int32_t> map;
-  map.reserve(expected.tokens);
-  for (std::size_t token = 0; token < tokens; ++token) {
-    result<std::string> key = key_of(vocabulary, static_cast<token_id>(token), *nfkd);
-    if (!key) return fail(key.error());
-    const std::int32_t fresh = static_cast<std::int32_t>(classes.size());
-    map.push_back(classes.try_emplace(std::move(*key), fresh).first->second);
-  }
-  if (classes.size() != expected.classes)
-    return fail(errc::mismatch, "the tokenizer makes " + std::to_string(classes.size()) +
+  auto made = map_tokens(vocabulary);
+  if (!made) return fail(made.error());
+  if (made->classes != expected.classes)
+    return fail(errc::mismatch, "the tokenizer makes " + std::to_string(made->classes) +
                                     " compressed ids, engram_compressed_vocab_size is " +
                                     std::to_string(expected.classes));
-  map.resize(expected.tokens, map[static_cast<std::size_t>(expected.pad_token)]);
-  return map;
+  const std::int32_t pad = made->ids[static_cast<std::size_t>(expected.pad_token)];
+  made->ids.resize(expected.tokens, pad);
+  return std::move(made->ids);
+}
+
+result<std::uint32_t> engram_classes(const tokenizer& vocabulary) {
+  const auto made = map_tokens(vocabulary);
+  if (!made) return fail(made.error());
+  return made->classes;
 }
 
 }  // namespace cedar::text

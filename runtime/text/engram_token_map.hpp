@@ -36,4 +36,8 @@ struct engram_vocabulary {
 result<std::vector<std::int32_t>> engram_token_map(const tokenizer& vocabulary,
                                                    const engram_vocabulary& expected);
 
+/// How many compressed ids that rule makes of `vocabulary`: what engram_compressed_vocab_size has
+/// to be. Errors: those of the tokenizer.
+result<std::uint32_t> engram_classes(const tokenizer& vocabulary);
+
 }  // namespace cedar::text

@@ -1,7 +1,5 @@
-// A checkpoint of seeded random weights for any configuration, in the released format.
-//
-// For what no recorded checkpoint covers: odd ratios, schedules, widths. Weights are scaled so that
-// sublayer outputs stay small against the streams; nothing is trained.
+// A checkpoint of random weights for any configuration (runtime/synthetic), for what no recorded
+// checkpoint covers: odd ratios, schedules, widths.
 #pragma once
 
 #include <cstdint>

@@ -61,6 +61,7 @@ BOOST_AUTO_TEST_CASE(the_released_table_is_reproduced) {
   BOOST_REQUIRE_EQUAL(expected.size(), 129280U);
   const result<map> made = engram_token_map(released_tokenizer(), {129280, 99092, 2});
   if (!made) BOOST_FAIL(made.error().message);
+  BOOST_TEST(engram_classes(released_tokenizer()).value() == 99092U);
   BOOST_TEST(*made == expected, boost::test_tools::per_element());
 }
 

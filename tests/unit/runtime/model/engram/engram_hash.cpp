@@ -137,6 +137,8 @@ BOOST_AUTO_TEST_SUITE(engram_hash)
 BOOST_AUTO_TEST_CASE(the_released_tables_are_reproduced) {
   const json expected = read_json(CEDAR_TEST_DATA "/released/engram_hash_tables.json");
   const engram_hash_tables tables = value_of(make_engram_tables(released_config()));
+  BOOST_TEST(engram_row_counts(2, 24, 16000000) == released_config().engram.rows,
+             boost::test_tools::per_element());
   BOOST_REQUIRE_EQUAL(tables.modules.size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
     const engram_module_tables& module = tables.modules[i];

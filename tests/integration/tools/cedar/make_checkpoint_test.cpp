@@ -1,0 +1,80 @@
+// Goal: `cedar make-checkpoint` makes a folder that the other commands take as a checkpoint, and
+// says what is wrong otherwise. Method: small ones, inspected and run; one wrong input each.
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/support/golden_prompt.hpp"
+#include "tests/integration/support/program.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+using namespace cedar::test;
+using nlohmann::json;
+
+namespace {
+
+struct workplace {
+  temporary_folder folder;
+  std::string out = (folder.path() / "made").string();
+
+  finished make(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"make-checkpoint", "-o", out});
+    return run(CEDAR_PROGRAM, arguments);
+  }
+  /// Refused for a reason that says `parts`; nothing was made.
+  void check_refused(const std::vector<std::string>& arguments, int code,
+                     const std::vector<std::string>& parts) const {
+    const finished ran = make(arguments);
+    BOOST_TEST(ran.code == code);
+    for (const std::string& part : parts)
+      BOOST_TEST(contains(ran.errors, part), "no \"" << part << "\" in: " << ran.errors);
+    BOOST_TEST(!std::filesystem::exists(out));
+  }
+};
+
+const std::string tiny = checkpoint_of("cedar-tiny").string();
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(command_make_checkpoint)
+
+BOOST_AUTO_TEST_CASE(makes_what_inspect_and_run_take) {
+  const workplace work;
+  const finished made = work.make({"--like", tiny, "--layers", "0-3,6-8", "--experts", "4"});
+  BOOST_TEST_REQUIRE(made.code == 0, made.errors);
+  BOOST_TEST(contains(made.output, " in 1 file, "), made.output);
+
+  const finished inspected = run(CEDAR_PROGRAM, {"inspect", "--json", work.out});
+  BOOST_TEST_REQUIRE(inspected.code == 0, inspected.errors);
+  const json seen = json::parse(inspected.output);
+  BOOST_TEST(seen.at("weights").at("matches") == true);
+  BOOST_TEST(seen.at("architecture").at("layers") == 7);
+  BOOST_TEST(seen.at("architecture").at("experts") == 4);
+  BOOST_TEST(seen.at("architecture").at("width") == 128);
+  BOOST_TEST(seen.at("not_placed").empty());
+  BOOST_TEST(seen.at("warnings").empty());
+
+  const finished answered = run(
+      CEDAR_PROGRAM, {"run", "-m", work.out, "-p", "Once", "--max-tokens", "5", "--ignore-eos"});
+  BOOST_TEST(answered.code == 0, answered.errors);
+
+  const finished again = work.make({"--like", tiny, "--layers", "0", "--experts", "4"});
+  BOOST_TEST(again.code == 1);
+  BOOST_TEST(contains(again.errors, "is not empty"), again.errors);
+}
+
+BOOST_AUTO_TEST_CASE(says_what_is_wrong) {
+  const workplace work;
+  work.check_refused({"--layers", "0,3", "--experts", "8"}, 1,
+                     {"layer 3 reads the global KV of layer 2: choose that layer too"});
+  work.check_refused({"--layers", "0-", "--experts", "8"}, 1, {"--layers", "like 0-3,20-21"});
+  work.check_refused({"--layers", "0", "--experts", "2"}, 1, {"num_experts_per_tok 6"});
+  work.check_refused({"--layers", "0", "--experts", "8", "--vocabulary", "2047"}, 1,
+                     {"--vocabulary 2047 is less than the 2048 tokens"});
+  work.check_refused({"--like", "/nowhere", "--layers", "0", "--experts", "8"}, 1,
+                     {"--like", "/nowhere"});
+  work.check_refused({"--layers", "0", "--experts", "8", "--tokenizer", "/nowhere"}, 1,
+                     {"--tokenizer", "/nowhere"});
+  work.check_refused({"--layers", "0"}, 2, {"--experts"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
