@@ -59,7 +59,7 @@ result<std::vector<session::usage>> local_engine::generate(
   session::step_scheduler scheduler(
       {options_.rows_per_step, options_.requests_max, static_cast<std::uint32_t>(requests.size()),
        options_.context_max, 1, source_.config().vocabulary, source_.config().engram_lookback(),
-       source_.config().eos_token});
+       source_.config().eos_token, source_.config().window});
   const auto ids = scheduler.submit(requests);
   if (!ids) return fail(ids.error());
   std::map<request_id, std::size_t> index_of;

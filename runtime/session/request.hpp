@@ -12,16 +12,26 @@
 
 namespace cedar::session {
 
+/// How much of a prompt walks the decoder.
+enum class prefill_mode : std::uint8_t {
+  exact,  ///< every row walks every layer
+  bounded,  ///< of the prompt only its last `window` rows walk the decoder, as if it began there
+};
+
+std::string_view to_string(prefill_mode mode) noexcept;
+
 /// A generation over token ids. Text is the gateway's business.
 struct generation_request {
   std::vector<token_id> prompt;  ///< at least one id
+  prefill_mode mode = prefill_mode::exact;
   std::uint32_t new_tokens_max = 0;  ///< generated tokens at most; 0: only the prompt is run
   bool ignore_eos = false;  ///< go on past the end-of-sequence token
   /// Ids to feed after the prompt, one step each, whatever the model would choose (teacher
   /// forcing). Generation ends with the last of them; new_tokens_max and the end of sequence do not
   /// apply.
   std::vector<token_id> forced;
-  /// The last rows of the prompt whose logits are wanted; at least 1 is computed.
+  /// The last rows of the prompt whose logits are wanted; at least 1 is computed, and none of a row
+  /// that does not walk the decoder.
   std::uint32_t prompt_logits = 1;
   bool want_logits = false;  ///< deliver logit rows with the events
   std::vector<std::string> taps;  ///< names of intermediates to deliver
@@ -50,6 +60,9 @@ struct row_event {
 struct usage {
   std::uint32_t prompt_tokens = 0;
   std::uint32_t completion_tokens = 0;
+  prefill_mode mode = prefill_mode::exact;
+  std::uint32_t encoder_rows = 0;  ///< computed; recomputed rows count again
+  std::uint32_t decoder_rows = 0;  ///< of them, those that walked the decoder too
 };
 
 }  // namespace cedar::session

@@ -16,6 +16,16 @@ std::string_view to_string(finish_reason reason) noexcept {
   return "?";
 }
 
+std::string_view to_string(prefill_mode mode) noexcept {
+  switch (mode) {
+    case prefill_mode::exact:
+      return "exact";
+    case prefill_mode::bounded:
+      return "bounded";
+  }
+  return "?";
+}
+
 namespace {
 
 std::uint32_t size32(const std::vector<token_id>& tokens) {
@@ -80,6 +90,9 @@ void step_scheduler::admit() {
     active_request request;
     request.tokens = ask.prompt;
     request.used.prompt_tokens = size32(ask.prompt);
+    request.used.mode = ask.mode;
+    if (ask.mode == prefill_mode::bounded)
+      request.decoder_begin = size32(ask.prompt) - std::min(size32(ask.prompt), limits_.window);
     request.ask = std::move(ask);
     active_.emplace(id, std::move(request));
   }
@@ -93,9 +106,9 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, active_req
                               std::uint32_t rows) {
   const std::uint32_t first = request.scheduled;
   const std::uint32_t prompt = size32(request.ask.prompt);
-  const std::uint32_t wanted_from =
-      prompt - std::clamp(request.ask.prompt_logits, std::uint32_t{1}, prompt);
-  flow::row_span span{id, first, rows, 0};
+  const std::uint32_t wanted_from = prompt - std::clamp(request.ask.prompt_logits, std::uint32_t{1},
+                                                        prompt - request.decoder_begin);
+  flow::row_span span{id, first, rows, 0, request.decoder_begin};
   span.logits_from = wanted_from > first ? std::min(wanted_from - first, rows) : 0;
   table.spans.push_back(span);
   table.tokens.insert(table.tokens.end(), request.tokens.begin() + first,
@@ -107,6 +120,8 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, active_req
   for (const std::string& name : request.ask.taps)
     if (std::ranges::find(table.taps, name) == table.taps.end()) table.taps.push_back(name);
   request.scheduled += rows;
+  request.used.encoder_rows += rows;
+  request.used.decoder_rows += span.decoder_count();
 }
 
 std::optional<flow::step_table> step_scheduler::next_step() {

@@ -8,6 +8,8 @@
 // 3. Steps are answered in order: accept() takes the proposal of the oldest step in flight.
 // 4. Every request that was submitted ends in exactly one event with a finish reason, or in
 //    fail_all().
+// 5. A request's decoder_begin is settled by its prompt and its mode, and is the same in all its
+//    spans.
 // Knows no actor, no clock, no transport. Not thread-safe: one owner.
 #pragma once
 
@@ -32,6 +34,7 @@ struct scheduler_limits {
   std::uint32_t vocabulary = 0;
   std::uint32_t lookback = 0;  ///< ids before a span that Engram addresses need
   token_id eos_token = 1;
+  std::uint32_t window = 1;  ///< prompt rows that walk the decoder in mode `bounded`
 };
 
 struct step_outcome {
@@ -74,6 +77,7 @@ class step_scheduler {
   struct active_request {
     generation_request ask;
     std::vector<token_id> tokens;  ///< prompt, then accepted tokens
+    std::uint32_t decoder_begin = 0;  ///< first position that walks the decoder
     std::uint32_t scheduled = 0;  ///< rows put into steps so far
     usage used;
   };

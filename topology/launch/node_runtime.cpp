@@ -44,8 +44,9 @@ transport::ucx::reach reach_of(const transport_plan& transport) {
 session::scheduler_limits scheduler_limits_of(const plan& topology,
                                               const model::model_config& config) {
   const limits_plan& limits = topology.limits();
-  return {limits.rows_per_step,   limits.requests,   limits.requests * 64,     limits.context,
-          limits.steps_in_flight, config.vocabulary, config.engram_lookback(), config.eos_token};
+  return {limits.rows_per_step,     limits.requests,        limits.requests * 64,
+          limits.context,           limits.steps_in_flight, config.vocabulary,
+          config.engram_lookback(), config.eos_token,       config.window};
 }
 
 node_runtime::node_runtime(caf::actor_system& system, const plan& topology,

@@ -145,7 +145,7 @@ session::scheduler_limits simulation::limits() const {
   const model::model_config& config = tiny_model().config();
   return {limits.rows_per_step,     limits.requests,        100,
           limits.context,           limits.steps_in_flight, config.vocabulary,
-          config.engram_lookback(), config.eos_token};
+          config.engram_lookback(), config.eos_token,       config.window};
 }
 
 void simulation::spawn_scheduler() {

@@ -20,7 +20,10 @@ expected_run run_alone(const session::generation_request& request,
   const auto choose = [&](std::uint32_t position) {
     return choice_after(std::span(ids).first(position + 1), limits.vocabulary);
   };
-  const std::uint32_t wanted = std::clamp(request.prompt_logits, 1U, prompt);
+  const bool bounded = request.mode == session::prefill_mode::bounded;
+  const std::uint32_t window = bounded ? std::min(prompt, limits.window) : prompt;
+  const std::uint32_t wanted = std::clamp(request.prompt_logits, 1U, window);
+  out.used.mode = request.mode;
   for (std::uint32_t p = prompt - wanted; p + 1 < prompt; ++p)
     out.events.push_back({p, true, choose(p), session::finish_reason::none});
   for (std::uint32_t made = 0;; ++made) {
@@ -48,6 +51,8 @@ expected_run run_alone(const session::generation_request& request,
   }
   if (!request.forced.empty())
     out.used.completion_tokens = static_cast<std::uint32_t>(request.forced.size());
+  out.used.encoder_rows = static_cast<std::uint32_t>(ids.size());
+  out.used.decoder_rows = out.used.encoder_rows - (prompt - window);
   return out;
 }
 

@@ -27,6 +27,7 @@ class random_run {
     limits_.steps_in_flight = number(1, 4);
     limits_.vocabulary = number(4, 20);
     limits_.lookback = number(0, 4);
+    limits_.window = number(1, 12);
     core_.emplace(limits_);
     pipeline_.emplace(limits_);
   }
@@ -75,6 +76,7 @@ class random_run {
     out.prompt = tokens(number(1, limits_.context_max));
     const auto room = limits_.context_max - static_cast<std::uint32_t>(out.prompt.size());
     if (number(0, 3) == 0) out.forced = tokens(number(0, std::min(room, 5U)));
+    out.mode = number(0, 1) == 0 ? prefill_mode::exact : prefill_mode::bounded;
     out.new_tokens_max = number(0, 12);
     out.ignore_eos = number(0, 3) == 0;
     out.prompt_logits = number(0, limits_.context_max + 2);
@@ -149,7 +151,10 @@ class random_run {
         prompts_began = true;
         last_prompt = span.request;
       }
-      const std::uint32_t wanted = prompt - std::clamp(one.ask.prompt_logits, 1U, prompt);
+      const bool bounded = one.ask.mode == prefill_mode::bounded;
+      const std::uint32_t begin = bounded && prompt > limits_.window ? prompt - limits_.window : 0;
+      BOOST_REQUIRE_EQUAL(span.decoder_begin, begin);
+      const std::uint32_t wanted = prompt - std::clamp(one.ask.prompt_logits, 1U, prompt - begin);
       for (std::uint32_t i = 0; i < span.rows_count; ++i)
         BOOST_REQUIRE_EQUAL(i >= span.logits_from, span.first_position + i >= wanted);
       BOOST_REQUIRE_LE(span.logits_from, span.rows_count);
@@ -209,6 +214,9 @@ class random_run {
       BOOST_REQUIRE((one.events == one.expected.events));
       BOOST_REQUIRE_EQUAL(one.used.prompt_tokens, one.expected.used.prompt_tokens);
       BOOST_REQUIRE_EQUAL(one.used.completion_tokens, one.expected.used.completion_tokens);
+      BOOST_REQUIRE((one.used.mode == one.ask.mode));
+      BOOST_REQUIRE_EQUAL(one.used.encoder_rows, one.expected.used.encoder_rows);
+      BOOST_REQUIRE_EQUAL(one.used.decoder_rows, one.expected.used.decoder_rows);
     }
   }
 

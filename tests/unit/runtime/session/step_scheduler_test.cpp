@@ -20,7 +20,8 @@ scheduler_limits limits_of(std::uint32_t context_max = 20) {
           .steps_in_flight = 2,
           .vocabulary = 50,
           .lookback = 3,
-          .eos_token = 1};
+          .eos_token = 1,
+          .window = 3};
 }
 
 generation_request prompt_of(std::vector<token_id> ids, std::uint32_t new_tokens_max = 1) {
@@ -259,7 +260,49 @@ BOOST_AUTO_TEST_CASE(giving_everything_up_raises_the_epoch_and_voids_late_answer
   BOOST_TEST(core.accept(all(9, *next)).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(reasons_have_names) {
+BOOST_AUTO_TEST_CASE(only_the_last_window_of_a_bounded_prompt_walks_the_decoder) {
+  step_scheduler core(limits_of());
+  auto ask = prompt_of({2, 3, 4, 5, 6, 7}, 2);
+  ask.mode = prefill_mode::bounded;
+  ask.prompt_logits = 6;
+  const auto ids = core.submit({ask});
+  BOOST_REQUIRE(ids);
+  const auto first = core.next_step();
+  const auto second = core.next_step();
+  BOOST_REQUIRE((first && second));
+  BOOST_TEST(first->spans[0].decoder_begin == 3U);
+  BOOST_TEST(first->decoder_count() == 1U);
+  BOOST_TEST(first->logits_count() == 1U);  // rows before the boundary have none
+  BOOST_TEST(second->decoder_count() == 2U);
+  BOOST_REQUIRE(core.accept(all(9, *first)));
+  BOOST_REQUIRE(core.accept(all(9, *second)));
+  const auto third = core.next_step();
+  BOOST_REQUIRE(third);
+  BOOST_TEST(third->spans[0].decoder_begin == 3U);
+  BOOST_REQUIRE(core.accept(all(9, *third)));
+  const usage* used = core.usage_of(ids->front());
+  BOOST_REQUIRE(used != nullptr);
+  BOOST_TEST((used->mode == prefill_mode::bounded));
+  BOOST_TEST(used->encoder_rows == 7U);
+  BOOST_TEST(used->decoder_rows == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(a_bounded_prompt_within_the_window_is_an_exact_one) {
+  step_scheduler core(limits_of());
+  auto ask = prompt_of({2, 3, 4}, 1);
+  ask.mode = prefill_mode::bounded;
+  ask.prompt_logits = 3;
+  BOOST_REQUIRE(core.submit({ask}));
+  const auto table = core.next_step();
+  BOOST_REQUIRE(table);
+  BOOST_TEST(table->spans[0].decoder_begin == 0U);
+  BOOST_TEST(table->logits_count() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(reasons_and_modes_have_names) {
+  BOOST_TEST(to_string(prefill_mode::exact) == "exact");
+  BOOST_TEST(to_string(prefill_mode::bounded) == "bounded");
+
   BOOST_TEST(to_string(finish_reason::none) == "none");
   BOOST_TEST(to_string(finish_reason::stop) == "stop");
   BOOST_TEST(to_string(finish_reason::length) == "length");
