@@ -17,9 +17,10 @@ step_id step_of(const flow::message& message) {
       message);
 }
 
-std::uint32_t layer_of(const flow::message& message) {
+/// What tells edges of one kind apart.
+std::pair<std::uint32_t, std::uint32_t> route_of(const flow::message& message) {
   const auto* block = std::get_if<flow::row_block>(&message);
-  return block == nullptr ? 0 : block->layer;
+  return block == nullptr ? std::pair(0U, 0U) : std::pair(block->layer, block->reader);
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ void edge_set::bind(const std::vector<edge_end>& ends) {
     if (end.outbound)
       outbound_.emplace(end.contract.edge,
                         outbound_end{flow::outbound_edge(end.contract, end.queue_messages_max),
-                                     end.carries, end.layer, end.peer});
+                                     end.carries, end.layer, end.reader, end.peer});
     else
       inbound_.emplace(end.contract.edge, inbound_end{flow::inbound_edge(end.contract), end.peer});
   }
@@ -38,12 +39,15 @@ void edge_set::bind(const std::vector<edge_end>& ends) {
 void edge_set::send(const flow::message& message) {
   bool sent = false;
   for (auto& [id, end] : outbound_) {
-    if (end.carries != flow::kind_of(message) || end.layer != layer_of(message)) continue;
+    if (end.carries != flow::kind_of(message) ||
+        std::pair(end.layer, end.reader) != route_of(message))
+      continue;
     end.edge.push(message, flow::edge_time::clock::now());
     flush(end);
     sent = true;
   }
-  CEDAR_ASSERT(sent, "no edge carries " + std::string(flow::kind_of(message)));
+  CEDAR_ASSERT(sent, "no edge carries " + std::string(flow::kind_of(message)) + " of layer " +
+                         std::to_string(route_of(message).first));
 }
 
 void edge_set::flush(outbound_end& end) {

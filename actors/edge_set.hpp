@@ -24,8 +24,8 @@ class edge_set {
 
   void bind(const std::vector<edge_end>& ends);
 
-  /// Sends a message on every outbound edge that carries its kind (engram_rows: and its layer); it
-  /// may wait there for credit. A message that no edge carries is a defect.
+  /// Sends a message on every outbound edge that carries its kind (blocks of rows: of its layer, to
+  /// its reader); it may wait there for credit. A message that no edge carries is a defect.
   void send(const flow::message& message);
 
   /// Judges an arrived packet. Credit is dealt with here. A fresh message is returned, to be used
@@ -49,6 +49,7 @@ class edge_set {
     flow::outbound_edge edge;
     std::string carries;
     std::uint32_t layer;
+    std::uint32_t reader;
     packet_sink peer;
   };
   struct inbound_end {

@@ -46,7 +46,8 @@ struct edge_end {
   flow::edge_contract contract;
   bool outbound = false;  ///< messages leave here (credits arrive); else the reverse
   std::string carries;  ///< flow::kind_of() of its messages
-  std::uint32_t layer = 0;  ///< engram_rows: the layer of the module
+  std::uint32_t layer = 0;  ///< flow::row_block::layer of its blocks; 0 for other messages
+  std::uint32_t reader = 0;  ///< flow::row_block::reader of its blocks
   std::size_t queue_messages_max = 0;  ///< outbound: messages that may wait for credit
   packet_sink peer;  ///< gets the messages (outbound) or the credits (inbound)
 };

@@ -89,7 +89,8 @@ enum class row_kind : std::uint8_t {
   index_keys,  ///< owner -> stage with an index source: the new entries' keys [entries, bytes]
   selection,  ///< index source -> stage with a Reuse layer: positions [rows, top-k] i32, -1 padded
   candidates,  ///< candidate source -> stage with a user: blocks [rows, blocks] i32, -1 padded
-  gather_request,  ///< stage with a reader -> owner: positions [rows, top-k] i32, -1 padded
+  gather_request,  ///< stage with a reader -> owner: positions [rows, top-k] i32, -1 padded; once
+                   ///< an index group, while the step runs
   gathered,  ///< owner -> the stage that asked: main entries [positions that are not -1, bytes]
 };
 
@@ -99,8 +100,8 @@ struct row_block {
   row_kind kind = row_kind::activation;
   step_id step;
   epoch_id epoch;
-  /// engram_rows: the layer whose module this is. shared_kv, index_keys: the owner. selection,
-  /// candidates, gather_request, gathered: the layer that chose. Else 0.
+  /// engram_rows: the layer whose module this is. selection, candidates: the layer that chose.
+  /// shared_kv, index_keys, gather_request, gathered: the owner. Else 0.
   std::uint32_t layer = 0;
   std::uint32_t reader = 0;  ///< gather_request, gathered: first layer of the stage that asks
   std::vector<row_span> spans;

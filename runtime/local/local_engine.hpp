@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "kernels/base/check.hpp"
 #include "runtime/session/generator.hpp"
 #include "runtime/session/step_scheduler.hpp"
 #include "runtime/stage/model_source.hpp"
@@ -33,7 +34,10 @@ class local_engine final : public session::generator {
   result<flow::proposal> run(const flow::step_table& table,
                              const std::function<void(flow::tap)>& on_tap,
                              const stage::selection_overrides& overrides = {});
-  void apply(const flow::verdict& verdict) { layers_->apply(verdict); }
+  void apply(const flow::verdict& verdict) {
+    const result<void> applied = layers_->apply(verdict);
+    CEDAR_ASSERT(applied.has_value(), "no step of a local engine is ever suspended");
+  }
 
   const stage::layer_stage& layers() const noexcept { return *layers_; }
 

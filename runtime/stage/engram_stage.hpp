@@ -21,8 +21,8 @@ class engram_stage {
                std::vector<model::engram_table_weights> tables,
                std::vector<std::int32_t> token_map);
 
-  /// One engram_rows block for each module, in order; none without modules. Error invalid_argument: a token outside the
-  /// vocabulary, or look-back ids that do not fit the spans.
+  /// One engram_rows block for each module, in order; none without modules. Error invalid_argument:
+  /// a token outside the vocabulary, or look-back ids that do not fit the spans.
   result<std::vector<flow::row_block>> run(const flow::step_table& table) const;
 
  private:

@@ -78,24 +78,78 @@ result<void> layer_runner::run_attention(const model::context& c, const step_row
                                          const model::residual& in,
                                          const model::residual_out& out) const {
   const kernels::arena::mark scope(c.scratch);
-  model::residual current = in;
-  if (weights_.engram) {
-    model::apply_engram(c, layer_, *weights_.engram, rows.engram.at(layer_), in.streams,
-                        out.streams);
-    current.streams = out.streams;
-  }
-  offer_streams(c, layer_, "in.stream", current.streams);
-  c.probes.offer(layer_, "in.pre_mix", current.pre);
-  const auto frame =
-      model::begin_sublayer(c, weights_.attention.hc, weights_.attention.norm, current);
-  offer_coefficients(c, layer_, "hc_attn.pre", "hc_attn.post", "hc_attn.comb", frame);
-  c.probes.offer(layer_, "attn.in", frame.x);
-  const auto y = attention(c, rows, selections, overrides, frame.x);
-  if (!y) return fail(y.error());
-  c.probes.offer(layer_, "attn.out", *y);
-  model::end_sublayer(c, frame, current, *y, out);
-  offer_streams(c, layer_, "mid.stream", out.streams);
+  const auto half = begin_attention(c, rows, selections, overrides, in, out, false);
+  if (!half) return fail(half.error());
+  end_attention(c, rows, selections, *half, out);
   return {};
+}
+
+model::residual layer_runner::after_engram(const model::context& c, const step_rows& rows,
+                                           const model::residual& in, matrix_view<bf16> out) const {
+  if (!weights_.engram) return in;
+  model::apply_engram(c, layer_, *weights_.engram, rows.engram.at(layer_), in.streams, out);
+  return {out, in.pre};
+}
+
+result<void> layer_runner::make_global(const model::context& c, const step_rows& rows,
+                                       const model::residual& in) const {
+  const kernels::arena::mark scope(c.scratch);
+  const auto streams = weights_.engram ? c.scratch.take<bf16>(in.streams.rows, in.streams.cols)
+                                       : matrix_view<bf16>{};
+  const auto frame = model::begin_sublayer(c, weights_.attention.hc, weights_.attention.norm,
+                                           after_engram(c, rows, in, streams));
+  return create_global(c, rows, frame.x);
+}
+
+result<attention_half> layer_runner::begin_attention(const model::context& c, const step_rows& rows,
+                                                     step_selections& selections,
+                                                     const selection_overrides& overrides,
+                                                     const model::residual& in,
+                                                     const model::residual_out& out,
+                                                     bool global_made) const {
+  attention_half half;
+  half.in = after_engram(c, rows, in, out.streams);
+  offer_streams(c, layer_, "in.stream", half.in.streams);
+  c.probes.offer(layer_, "in.pre_mix", half.in.pre);
+  half.frame = model::begin_sublayer(c, weights_.attention.hc, weights_.attention.norm, half.in);
+  offer_coefficients(c, layer_, "hc_attn.pre", "hc_attn.post", "hc_attn.comb", half.frame);
+  const auto x = half.frame.x;
+  c.probes.offer(layer_, "attn.in", x);
+  const model::attention_weights& weights = weights_.attention;
+  const auto quantized = model::quantize(c, x);
+  half.query = model::project_query(c, weights, quantized, schedule_.ratio);
+  c.probes.offer(layer_, "attn.qr", half.query.compressed);
+  c.probes.offer(layer_, "attn.q", half.query.q,
+                 {as_u32(c.rows()), config_.heads, config_.head_dim});
+  half.own = model::make_window_entries(c, weights, quantized, schedule_.ratio);
+  offer_packed(c, layer_, "attn.window_kv", half.own, model::window_entry_format, config_.head_dim);
+
+  if (schedule_.mode == model::layer_mode::full && !global_made) {
+    if (const result<void> created = create_global(c, rows, x); !created)
+      return fail(created.error());
+  }
+  if (schedule_.index_source) {
+    if (*schedule_.index_source == layer_) select(c, rows, selections, x, half.query.compressed);
+    const auto forced = overrides.positions.find(*schedule_.index_source);
+    half.chosen = forced != overrides.positions.end()
+                      ? &forced->second
+                      : &selections.by_source.at(*schedule_.index_source);
+  }
+  return half;
+}
+
+void layer_runner::end_attention(const model::context& c, const step_rows& rows,
+                                 const step_selections& selections, const attention_half& half,
+                                 const model::residual_out& out) const {
+  const auto entries = visible_entries(c, rows, selections, half);
+  const auto y = model::attend(c, layer_, weights_.attention, half.query, entries, schedule_.ratio);
+  for (const span_rows& span : rows.spans)
+    span.sequence->window(layer_).write(
+        span.span.first_position,
+        matrix_view<const std::byte>(half.own).rows_from(span.first_row, span.span.rows_count));
+  c.probes.offer(layer_, "attn.out", y);
+  model::end_sublayer(c, half.frame, half.in, y, out);
+  offer_streams(c, layer_, "mid.stream", out.streams);
 }
 
 void layer_runner::run_moe(const model::context& c, const selection_overrides& overrides,
@@ -111,38 +165,6 @@ void layer_runner::run_moe(const model::context& c, const selection_overrides& o
   c.probes.offer(layer_, "ffn.out", y);
   model::end_sublayer(c, frame, in, y, out);
   offer_streams(c, layer_, "out.stream", out.streams);
-}
-
-result<matrix_view<bf16>> layer_runner::attention(const model::context& c, const step_rows& rows,
-                                                  step_selections& selections,
-                                                  const selection_overrides& overrides,
-                                                  matrix_view<bf16> x) const {
-  const model::attention_weights& weights = weights_.attention;
-  const auto quantized = model::quantize(c, x);
-  const auto query = model::project_query(c, weights, quantized, schedule_.ratio);
-  c.probes.offer(layer_, "attn.qr", query.compressed);
-  c.probes.offer(layer_, "attn.q", query.q, {as_u32(c.rows()), config_.heads, config_.head_dim});
-  const auto own = model::make_window_entries(c, weights, quantized, schedule_.ratio);
-  offer_packed(c, layer_, "attn.window_kv", own, model::window_entry_format, config_.head_dim);
-
-  if (schedule_.mode == model::layer_mode::full) {
-    if (const result<void> created = create_global(c, rows, x); !created)
-      return fail(created.error());
-  }
-  const selection* chosen = nullptr;
-  if (schedule_.index_source) {
-    if (*schedule_.index_source == layer_) select(c, rows, selections, x, query.compressed);
-    const auto forced = overrides.positions.find(*schedule_.index_source);
-    chosen = forced != overrides.positions.end()
-                 ? &forced->second
-                 : &selections.by_source.at(*schedule_.index_source);
-  }
-  const auto entries = visible_entries(c, rows, chosen, own);
-  const auto y = model::attend(c, layer_, weights, query, entries, schedule_.ratio);
-  for (const span_rows& span : rows.spans)
-    span.sequence->window(layer_).write(span.span.first_position,
-                                        own.rows_from(span.first_row, span.span.rows_count));
-  return y;
 }
 
 result<void> layer_runner::create_global(const model::context& c, const step_rows& rows,
@@ -253,27 +275,33 @@ void layer_runner::select(const model::context& c, const step_rows& rows,
 }
 
 std::span<const kernels::attention_entries> layer_runner::visible_entries(
-    const model::context& c, const step_rows& rows, const selection* chosen,
-    matrix_view<const std::byte> own) const {
+    const model::context& c, const step_rows& rows, const step_selections& selections,
+    const attention_half& half) const {
+  const bool gathered =
+      selections.gathered && selections.gathered->source == schedule_.index_source;
   const auto entries = c.scratch.take<kernels::attention_entries>(1, c.rows());
   for (const span_rows& span : rows.spans) {
     const memory::position_ring& ring = span.sequence->window(layer_);
     const std::uint32_t begin = span.span.first_position;
+    const std::uint32_t first_visible = in_decoder_ ? span.span.decoder_begin : 0;
     for (std::size_t i = 0; i < span.span.rows_count; ++i) {
       const std::size_t row = span.first_row + i;
       const std::uint32_t position = begin + as_u32(i);
-      const std::uint32_t oldest =
-          position + 1 > config_.window ? position + 1 - config_.window : 0;
+      const std::uint32_t oldest = std::max(
+          position + 1 > config_.window ? position + 1 - config_.window : 0, first_visible);
       const std::size_t window_count = position - oldest + 1;
-      const std::size_t selected_count = chosen == nullptr ? 0 : (*chosen)[row].size();
+      const std::size_t selected_count = half.chosen == nullptr ? 0 : (*half.chosen)[row].size();
       const auto pointers = c.scratch.take<const std::byte*>(1, window_count + selected_count);
       for (std::uint32_t p = oldest; p <= position; ++p)
         pointers.data[p - oldest] =
-            p < begin ? ring.row(p) : own.row_data(span.first_row + (p - begin));
-      if (selected_count > 0) {
+            p < begin ? ring.row(p) : half.own.row_data(span.first_row + (p - begin));
+      if (gathered) {
+        for (std::size_t j = 0; j < selected_count; ++j)
+          pointers.data[window_count + j] = selections.gathered->entry(row, j);
+      } else if (selected_count > 0) {
         const memory::global_cache& cache = span.sequence->global(*schedule_.owner);
         for (std::size_t j = 0; j < selected_count; ++j)
-          pointers.data[window_count + j] = cache.main_entry((*chosen)[row][j]);
+          pointers.data[window_count + j] = cache.main_entry((*half.chosen)[row][j]);
       }
       entries.data[row] = {{pointers.data, window_count},
                            {pointers.data + window_count, selected_count}};

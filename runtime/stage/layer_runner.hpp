@@ -2,10 +2,12 @@
 //
 // The arithmetic is runtime/model's; this file decides which entries a row sees. A query at
 // position t sees window positions max(0, t - W + 1)..t (from the ring before the step, from the
-// step's own rows after) and the global entries of complete groups, 0..floor((t + 1) / r) - 1.
+// step's own rows after; in the decoder none before the span's decoder_begin) and the global
+// entries of complete groups, 0..floor((t + 1) / r) - 1.
 #pragma once
 
 #include "runtime/base/result.hpp"
+#include "runtime/model/attention.hpp"
 #include "runtime/model/compressor.hpp"
 #include "runtime/model/context.hpp"
 #include "runtime/model/hyper_connection.hpp"
@@ -15,12 +17,26 @@
 
 namespace cedar::stage {
 
+/// An attention sublayer between its two halves: everything is computed that the choice of global
+/// entries needs, and the choice is made. Views into the context's scratch.
+struct attention_half {
+  model::residual in;  ///< after Engram
+  model::sublayer_frame frame;
+  model::projected_query query;
+  kernels::matrix_view<std::byte> own;  ///< the rows' window entries
+  const selection* chosen = nullptr;  ///< of the layer's index source; null: window only
+};
+
 class layer_runner {
  public:
   /// All references must outlive the runner.
   layer_runner(const model::model_config& config, const model::schedule& schedule,
                std::uint32_t layer, const model::layer_weights& weights)
-      : config_(config), schedule_(schedule[layer]), layer_(layer), weights_(weights) {}
+      : config_(config),
+        schedule_(schedule[layer]),
+        in_decoder_(layer >= schedule.decoder_begin()),
+        layer_(layer),
+        weights_(weights) {}
 
   /// Runs the layer. `in` and `out` hold rows.count() rows; out.streams may be in.streams' memory.
   /// Writes the rows' window KV and, at an owner, its new global entries into the sequences
@@ -34,14 +50,29 @@ class layer_runner {
   result<void> run_attention(const model::context& c, const step_rows& rows,
                              step_selections& selections, const selection_overrides& overrides,
                              const model::residual& in, const model::residual_out& out) const;
+
+  /// Creates the global entries of an owner from all rows of a step, of which only some will walk
+  /// the layer. Then begin_attention() must be told that they exist.
+  result<void> make_global(const model::context& c, const step_rows& rows,
+                           const model::residual& in) const;
+  /// run_attention() in two halves: between them the entries of `chosen` may be fetched from an
+  /// owner elsewhere (selections.gathered). The caller keeps the scratch of the first half.
+  result<attention_half> begin_attention(const model::context& c, const step_rows& rows,
+                                         step_selections& selections,
+                                         const selection_overrides& overrides,
+                                         const model::residual& in, const model::residual_out& out,
+                                         bool global_made) const;
+  void end_attention(const model::context& c, const step_rows& rows,
+                     const step_selections& selections, const attention_half& half,
+                     const model::residual_out& out) const;
   /// The second half: the MoE sublayer, of rows that know nothing of each other.
   void run_moe(const model::context& c, const selection_overrides& overrides,
                const model::residual& in, const model::residual_out& out) const;
 
  private:
-  result<kernels::matrix_view<kernels::bf16>> attention(
-      const model::context& c, const step_rows& rows, step_selections& selections,
-      const selection_overrides& overrides, kernels::matrix_view<kernels::bf16> x) const;
+  model::residual after_engram(const model::context& c, const step_rows& rows,
+                               const model::residual& in,
+                               kernels::matrix_view<kernels::bf16> out) const;
   result<void> create_global(const model::context& c, const step_rows& rows,
                              kernels::matrix_view<const kernels::bf16> x) const;
   result<void> create_grouped(const model::context& c, const span_rows& span,
@@ -51,13 +82,15 @@ class layer_runner {
   void select(const model::context& c, const step_rows& rows, step_selections& selections,
               kernels::matrix_view<const kernels::bf16> x,
               kernels::matrix_view<const kernels::bf16> compressed) const;
-  std::span<const kernels::attention_entries> visible_entries(
-      const model::context& c, const step_rows& rows, const selection* chosen,
-      kernels::matrix_view<const std::byte> own) const;
+  std::span<const kernels::attention_entries> visible_entries(const model::context& c,
+                                                              const step_rows& rows,
+                                                              const step_selections& selections,
+                                                              const attention_half& half) const;
   void offer_global(const model::context& c, const step_rows& rows) const;
 
   const model::model_config& config_;
   const model::layer_schedule& schedule_;
+  bool in_decoder_;
   std::uint32_t layer_;
   const model::layer_weights& weights_;
 };

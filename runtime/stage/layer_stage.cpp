@@ -5,20 +5,19 @@
 
 #include "kernels/base/check.hpp"
 #include "runtime/model/compressor.hpp"
-#include "runtime/stage/layer_runner.hpp"
+#include "runtime/stage/row_layout.hpp"
+#include "runtime/stage/shared_blocks.hpp"
 
 namespace cedar::stage {
 
 using flow::row_kind;
-using kernels::bf16;
-using kernels::matrix_view;
 
 namespace {
 
-memory::page_layout page_layout_of(const model::model_config& config) {
+memory::page_layout page_layout_of(const model::model_config& config, bool entries, bool keys) {
   return {memory::default_page_entries,
-          kernels::entry_bytes(model::global_entry_format, config.head_dim),
-          kernels::entry_bytes(model::index_entry_format, config.index_head_dim)};
+          entries ? kernels::entry_bytes(model::global_entry_format, config.head_dim) : 0,
+          keys ? kernels::entry_bytes(model::index_entry_format, config.index_head_dim) : 0};
 }
 
 std::string step_text(step_id step) {
@@ -27,15 +26,20 @@ std::string step_text(step_id step) {
 
 }  // namespace
 
-std::size_t pages_needed(const model::model_config& config, const model::schedule& schedule,
-                         const layer_stage_options& options) {
-  std::size_t pages = 0;
-  for (std::uint32_t layer = options.first_layer; layer <= options.last_layer; ++layer) {
-    if (schedule[layer].mode != model::layer_mode::full) continue;
-    const std::size_t entries = options.context_max / schedule[layer].ratio;
-    const std::size_t per_page = page_layout_of(config).page_entries;
-    pages += options.requests_max * ((entries + per_page - 1) / per_page);
-  }
+page_counts pages_needed(const model::schedule& schedule, const layer_stage_options& options) {
+  const auto pages_of = [&](std::uint32_t owner) {
+    const std::size_t entries = options.context_max / schedule[owner].ratio;
+    const std::size_t per_page = memory::default_page_entries;
+    return options.requests_max * ((entries + per_page - 1) / per_page);
+  };
+  page_counts pages;
+  for (std::uint32_t layer = options.first_layer; layer <= options.last_layer; ++layer)
+    if (schedule[layer].mode == model::layer_mode::full) pages.whole += pages_of(layer);
+  const auto& keys = options.imports.index_keys;
+  for (const std::uint32_t owner : options.imports.entries)
+    (std::ranges::binary_search(keys, owner) ? pages.whole : pages.entries) += pages_of(owner);
+  for (const std::uint32_t owner : keys)
+    if (!std::ranges::binary_search(options.imports.entries, owner)) pages.keys += pages_of(owner);
   return pages;
 }
 
@@ -48,7 +52,9 @@ layer_stage::layer_stage(const kernels::backend& backend, const model::model_con
       layers_(std::move(layers)),
       options_(options),
       rotary_(model::make_rotary(config)),
-      pool_(page_layout_of(config), pages_needed(config, schedule, options)) {
+      pools_{{page_layout_of(config, true, true), pages_needed(schedule, options).whole},
+             {page_layout_of(config, true, false), pages_needed(schedule, options).entries},
+             {page_layout_of(config, false, true), pages_needed(schedule, options).keys}} {
   CEDAR_REQUIRE(layers_.size() == options.last_layer - options.first_layer + 1,
                 "a stage needs the weights of each of its layers");
 }
@@ -60,23 +66,47 @@ std::vector<std::uint32_t> layer_stage::engram_layers() const {
   return out;
 }
 
-result<void> layer_stage::check_inputs(const flow::step_table& table, const flow::row_block& input,
-                                       std::span<const flow::row_block> engram) const {
-  const auto belongs = [&](const flow::row_block& block) {
-    return block.step == table.step && block.spans == table.spans &&
-           block.rows_count == table.rows_count();
+std::vector<shared_input> layer_stage::shared_inputs() const {
+  std::vector<shared_input> out;
+  const auto add = [&out](row_kind kind, const std::vector<std::uint32_t>& layers) {
+    for (const std::uint32_t layer : layers) out.push_back({kind, layer});
+  };
+  add(row_kind::shared_kv, options_.imports.entries);
+  add(row_kind::index_keys, options_.imports.index_keys);
+  add(row_kind::selection, options_.imports.selections);
+  add(row_kind::candidates, options_.imports.candidates);
+  return out;
+}
+
+result<void> layer_stage::check_inputs(const joined_step& step) const {
+  const flow::step_table& table = step.table;
+  const auto belongs = [&](const flow::row_block& block, std::uint32_t rows) {
+    return block.step == table.step && block.spans == table.spans && block.rows_count == rows;
   };
   const row_kind wanted = options_.first_layer == 0 ? row_kind::embedded : row_kind::activation;
-  if (input.kind != wanted || !belongs(input))
+  const bool inside_decoder = options_.first_layer > schedule_.decoder_begin();
+  if (!step.rows || step.rows->kind != wanted ||
+      !belongs(*step.rows, inside_decoder ? table.decoder_count() : table.rows_count()))
     return fail(errc::malformed, step_text(table.step) + ": input rows are not those of the step");
+  if (const auto planes = view_planes(*step.rows, config_); !planes) return fail(planes.error());
   for (const std::uint32_t layer : engram_layers()) {
-    const auto found = std::ranges::find(engram, layer, &flow::row_block::layer);
-    if (found == engram.end() || found->kind != row_kind::engram_rows || !belongs(*found) ||
+    const auto found = std::ranges::find(step.engram, layer, &flow::row_block::layer);
+    if (found == step.engram.end() || found->kind != row_kind::engram_rows ||
+        !belongs(*found, table.rows_count()) ||
         found->row_bytes != row_bytes(row_kind::engram_rows, config_) ||
         flow::bytes_of(found->payload).size() < std::size_t{found->rows_count} * found->row_bytes)
       return fail(errc::malformed, step_text(table.step) +
                                        ": no Engram rows of the step for layer " +
                                        std::to_string(layer));
+  }
+  for (const shared_input& input : shared_inputs()) {
+    const auto found = std::ranges::find_if(step.shared, [&](const flow::row_block& block) {
+      return block.kind == input.kind && block.layer == input.layer && block.step == table.step &&
+             block.spans == table.spans;
+    });
+    if (found == step.shared.end())
+      return fail(errc::malformed, step_text(table.step) + ": nothing of the step from layer " +
+                                       std::to_string(input.layer));
   }
   return {};
 }
@@ -115,27 +145,69 @@ result<void> layer_stage::check_spans(const flow::step_table& table) const {
   return {};
 }
 
-/// Creates the states of new requests and takes the pages of all rows.
-result<step_rows> layer_stage::open_rows(const flow::step_table& table,
-                                         const row_planes_view& input,
-                                         std::span<const flow::row_block> engram) {
+/// Creates the states of new requests, takes the pages of all rows and moves their lengths.
+result<step_rows> layer_stage::open_rows(const joined_step& step) {
   step_rows rows;
-  for (const flow::row_span& span : table.spans) {
-    sequence_state& sequence = sequences_
-                                   .try_emplace(span.request, config_, schedule_,
-                                                options_.first_layer, options_.last_layer, pool_)
-                                   .first->second;
-    if (const result<void> reserved = sequence.reserve(span.first_position + span.rows_count);
-        !reserved)
+  for (const flow::row_span& span : step.table.spans) {
+    sequence_state& sequence =
+        sequences_
+            .try_emplace(span.request, config_, schedule_, options_.first_layer,
+                         options_.last_layer, options_.imports, pools_)
+            .first->second;
+    const std::uint32_t end = span.first_position + span.rows_count;
+    if (const result<void> reserved = sequence.reserve(end); !reserved)
       return fail(reserved.error());
+    sequence.write(step.table.step, end);
     rows.spans.push_back({span, rows.positions.size(), &sequence});
     for (std::uint32_t i = 0; i < span.rows_count; ++i)
       rows.positions.push_back(static_cast<std::int32_t>(span.first_position + i));
   }
-  rows.image_rows.assign(input.image_rows.begin(), input.image_rows.end());
-  for (const flow::row_block& block : engram)
-    rows.engram[block.layer] = {block.payload->data(), block.rows_count, block.row_bytes};
+  for (const flow::row_block& block : step.engram)
+    rows.engram[block.layer] = {flow::bytes_of(block.payload).data(), block.rows_count,
+                                block.row_bytes};
   return rows;
+}
+
+/// Appends what owners elsewhere made to the replicas; returns what sources elsewhere chose.
+result<step_selections> layer_stage::import_shared(const joined_step& step,
+                                                   const step_rows& rows) const {
+  const shared_context c{config_, schedule_};
+  step_selections selections;
+  struct new_entries {
+    kernels::matrix_view<const std::byte> main;
+    kernels::matrix_view<const std::byte> keys;
+  };
+  std::map<std::uint32_t, new_entries> by_owner;
+  for (const flow::row_block& block : step.shared) {
+    if (block.kind == row_kind::selection) {
+      auto chosen = selection_of(block, c);
+      if (!chosen) return fail(chosen.error());
+      selections.by_source[block.layer] = std::move(*chosen);
+    } else if (block.kind == row_kind::candidates) {
+      auto pools = candidates_of(block, c);
+      if (!pools) return fail(pools.error());
+      selections.candidates = std::move(*pools);
+    } else {
+      const auto entries = entries_of(block, c);
+      if (!entries) return fail(entries.error());
+      new_entries& made = by_owner[block.layer];
+      (block.kind == row_kind::shared_kv ? made.main : made.keys) = *entries;
+    }
+  }
+  for (auto& [owner, made] : by_owner) {
+    // A replica without keys, or without main entries, has rows of no bytes there.
+    if (made.main.cols == 0) made.main = {made.keys.data, made.keys.rows, 0};
+    if (made.keys.cols == 0) made.keys = {made.main.data, made.main.rows, 0};
+    std::size_t first = 0;
+    for (const span_rows& span : rows.spans) {
+      const std::size_t count = span.span.entries_count(schedule_[owner].ratio);
+      const auto appended = span.sequence->global(owner).append(made.main.rows_from(first, count),
+                                                                made.keys.rows_from(first, count));
+      if (!appended) return fail(appended.error());
+      first += count;
+    }
+  }
+  return selections;
 }
 
 /// After check_spans(): states that the step created go, others lose what it reserved or appended.
@@ -150,48 +222,52 @@ void layer_stage::take_back(const flow::step_table& table) {
   }
 }
 
-/// The streams that the first layer reads: the block's own memory, or copies of the embedding.
-model::residual layer_stage::first_residual(const row_planes_view& input, row_kind kind) {
-  if (kind == row_kind::activation) return {input.streams, input.pre};
-  const std::size_t rows = input.streams.rows;
-  const auto streams = scratch_.take<bf16>(rows, std::size_t{config_.streams} * config_.width);
-  const auto pre = scratch_.take<float>(rows, config_.streams);
-  for (std::size_t row = 0; row < rows; ++row) {
-    for (std::size_t s = 0; s < config_.streams; ++s)
-      std::ranges::copy(input.streams.row(row), streams.row_data(row) + s * config_.width);
-    std::ranges::fill(pre.row(row), 0.0F);
-    pre.row(row)[0] = 1.0F;
+result<std::vector<flow::row_block>> layer_stage::begin(joined_step step, const model::taps& probes,
+                                                        const selection_overrides& overrides) {
+  CEDAR_REQUIRE(!suspended(), "a stage runs one step at a time");
+  const step_id id = step.table.step;
+  if (const result<void> checked = check_inputs(step); !checked) return fail(checked.error());
+  if (const result<void> checked = check_spans(step.table); !checked)
+    return fail(checked.error().with(step_text(id)));
+  auto rows = open_rows(step);
+  result<step_selections> selections;
+  if (rows) selections = import_shared(step, *rows);
+  if (!rows || !selections) {
+    take_back(step.table);
+    return fail((rows ? selections.error() : rows.error()).with(step_text(id)));
   }
-  return {streams, pre};
+  scratch_.reset();
+  const stage_parts parts{backend_,
+                          config_,
+                          schedule_,
+                          rotary_,
+                          layers_,
+                          options_.first_layer,
+                          options_.last_layer,
+                          options_.imports,
+                          options_.exports};
+  step_ = std::make_unique<stage_step>(parts, scratch_, std::move(step), std::move(*rows),
+                                       std::move(*selections), overrides);
+  return advance(probes);
 }
 
-result<void> layer_stage::run_layers(const model::context& c, const step_rows& rows,
-                                     const selection_overrides& overrides,
-                                     const model::residual& in,
-                                     const model::residual_out& out) const {
-  step_selections selections;
-  model::residual current = in;
-  for (std::uint32_t layer = options_.first_layer; layer <= options_.last_layer; ++layer) {
-    const layer_runner runner(config_, schedule_, layer, layers_[layer - options_.first_layer]);
-    if (const result<void> ran = runner.run(c, rows, selections, overrides, current, out); !ran)
-      return fail(ran.error().with("layer " + std::to_string(layer)));
-    current = {out.streams, out.pre};
-  }
-  return {};
+result<std::vector<flow::row_block>> layer_stage::resume(const flow::row_block& gathered,
+                                                         const model::taps& probes) {
+  if (!suspended())
+    return fail(errc::malformed, step_text(gathered.step) + ": gathered entries without request");
+  if (const auto given = step_->give(gathered); !given) return fail(given.error());
+  return advance(probes);
 }
 
-flow::row_block layer_stage::collapse_wanted(const model::context& c, const flow::step_table& table,
-                                             const model::residual& final_rows) const {
-  const auto collapsed = c.scratch.take<bf16>(c.rows(), config_.width);
-  c.kernels.hc_collapse({collapsed, final_rows.streams, final_rows.pre});
-  kernels::buffer memory(std::size_t{table.logits_count()} *
-                         row_bytes(row_kind::head_input, config_));
-  auto* wanted = reinterpret_cast<bf16*>(memory.data());
-  std::size_t row = 0;
-  for (const flow::row_span& span : table.spans)
-    for (std::uint32_t i = 0; i < span.rows_count; ++i, ++row)
-      if (i >= span.logits_from) wanted = std::ranges::copy(collapsed.row(row), wanted).out;
-  return make_block(row_kind::head_input, table, config_, std::move(memory));
+/// A step that is done, or has failed, is gone afterwards.
+result<std::vector<flow::row_block>> layer_stage::advance(const model::taps& probes) {
+  std::vector<flow::row_block> out;
+  const result<void> ran = step_->advance(probes, out);
+  if (ran && !step_->done()) return out;
+  const std::unique_ptr<stage_step> ended = std::move(step_);
+  if (ran) return out;
+  take_back(ended->table());
+  return fail(ran.error().with(step_text(ended->table().step)));
 }
 
 result<flow::row_block> layer_stage::run(const flow::step_table& table,
@@ -199,52 +275,67 @@ result<flow::row_block> layer_stage::run(const flow::step_table& table,
                                          std::span<const flow::row_block> engram,
                                          const model::taps& probes,
                                          const selection_overrides& overrides) {
-  if (const result<void> checked = check_inputs(table, input, engram); !checked)
-    return fail(checked.error());
-  const result<row_planes_view> planes = view_planes(input, config_);
-  if (!planes) return fail(planes.error());
-  if (const result<void> checked = check_spans(table); !checked)
-    return fail(checked.error().with(step_text(table.step)));
-  const result<step_rows> rows = open_rows(table, *planes, engram);
-  if (!rows) {
-    take_back(table);
-    return fail(rows.error().with(step_text(table.step)));
-  }
-
-  scratch_.reset();
-  const std::size_t n = rows->count();
-  const model::context c{backend_, config_,         rotary_,         scratch_,
-                         probes,   rows->positions, rows->image_rows};
-  const model::residual in = first_residual(*planes, input.kind);
-  kernels::buffer memory(ends_model() ? 0 : n * row_bytes(row_kind::activation, config_));
-  model::residual_out out;
-  if (ends_model()) {
-    out = {scratch_.take<bf16>(n, std::size_t{config_.streams} * config_.width),
-           scratch_.take<float>(n, config_.streams)};
-  } else {
-    const row_planes_out next = planes_of(memory, row_kind::activation, n, config_);
-    std::ranges::copy(rows->image_rows, next.image_rows.begin());
-    out = {next.streams, next.pre};
-  }
-  if (const result<void> ran = run_layers(c, *rows, overrides, in, out); !ran) {
-    take_back(table);
-    return fail(ran.error().with(step_text(table.step)));
-  }
-  for (const span_rows& span : rows->spans)
-    span.sequence->write(table.step, span.span.first_position + span.span.rows_count);
-  if (ends_model()) return collapse_wanted(c, table, {out.streams, out.pre});
-  return make_block(row_kind::activation, table, config_, std::move(memory));
+  CEDAR_REQUIRE(options_.imports.empty(), "a stage that imports is driven by begin()");
+  auto made = begin({table, input, {engram.begin(), engram.end()}, {}, {}}, probes, overrides);
+  if (!made) return fail(made.error());
+  return std::move(made->back());
 }
 
-void layer_stage::apply(const flow::verdict& verdict) {
+result<flow::row_block> layer_stage::answer(const flow::row_block& request) {
+  const std::uint32_t owner = request.layer;
+  const std::string text =
+      step_text(request.step) + ": request for entries of layer " + std::to_string(owner);
+  if (request.kind != row_kind::gather_request ||
+      !std::ranges::binary_search(options_.exports.gathered, owner))
+    return fail(errc::malformed, text + ": this stage does not answer it");
+  const auto asked = selection_of(request, {config_, schedule_});
+  if (!asked) return fail(asked.error());
+  std::size_t count = 0;
+  for (const auto& positions : *asked) count += positions.size();
+  const std::size_t bytes = row_bytes(row_kind::gathered, config_);
+  kernels::buffer memory(count * bytes);
+  std::byte* out = memory.data();
+  std::size_t row = 0;
+  for (const flow::row_span& span : request.spans) {
+    const auto found = sequences_.find(span.request);
+    if (found == sequences_.end())
+      return fail(errc::mismatch,
+                  text + ": request " + std::to_string(span.request.value) + " is unknown here");
+    const memory::global_cache& cache = found->second.global(owner);
+    const std::uint32_t rows =
+        owner < schedule_.decoder_begin() ? span.rows_count : span.decoder_count();
+    for (const std::size_t end = row + rows; row < end; ++row)
+      for (const std::uint32_t position : (*asked)[row]) {
+        if (position >= cache.written())
+          return fail(errc::mismatch, text + ": entry " + std::to_string(position) + " of " +
+                                          std::to_string(cache.written()));
+        out = std::copy_n(cache.main_entry(position), bytes, out);
+      }
+  }
+  flow::row_block block = request;
+  block.kind = row_kind::gathered;
+  block.rows_count = static_cast<std::uint32_t>(count);
+  block.row_bytes = static_cast<std::uint32_t>(bytes);
+  block.payload = count == 0 ? nullptr : flow::freeze(std::move(memory));
+  return block;
+}
+
+result<void> layer_stage::apply(const flow::verdict& verdict) {
   for (const flow::commitment& commitment : verdict.commitments) {
     const auto found = sequences_.find(commitment.request);
     if (found == sequences_.end()) continue;
-    if (commitment.finished)
-      sequences_.erase(found);
-    else
+    if (!commitment.finished) {
       found->second.commit(verdict.step, commitment.committed);
+      continue;
+    }
+    if (suspended() &&
+        std::ranges::count(step_->table().spans, commitment.request, &flow::row_span::request) > 0)
+      return fail(errc::mismatch, step_text(verdict.step) + ": the verdict frees request " +
+                                      std::to_string(commitment.request.value) +
+                                      ", whose rows are being computed");
+    sequences_.erase(found);
   }
+  return {};
 }
 
 }  // namespace cedar::stage

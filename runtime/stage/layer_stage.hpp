@@ -4,7 +4,10 @@
 //    rows end, in one span a request. Anything else is an error.
 // 2. State moves by verdicts: apply() commits, takes back, or frees.
 // 3. A failed step changes nothing: everything that can fail, pages included, is settled before the
-//    first row is computed.
+//    first row is computed; what came from other stages and does not fit is taken back.
+// 4. A cut through a Full/Reuse group: `imports` of other stages arrive with the step, `exports`
+//    leave with its results; entries of a `gather` split are asked for while the step runs, which
+//    suspends it. Steps do not overtake each other.
 // Not thread-safe: one owner (an actor, or the local engine) calls it.
 #pragma once
 
@@ -15,14 +18,14 @@
 #include "kernels/ops/backend.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
-#include "runtime/memory/kv_page_pool.hpp"
-#include "runtime/model/hyper_connection.hpp"
 #include "runtime/model/rotary.hpp"
 #include "runtime/model/schedule.hpp"
+#include "runtime/model/sharing.hpp"
 #include "runtime/model/taps.hpp"
 #include "runtime/model/weights.hpp"
-#include "runtime/stage/row_layout.hpp"
 #include "runtime/stage/sequence_state.hpp"
+#include "runtime/stage/stage_step.hpp"
+#include "runtime/stage/step_join.hpp"
 #include "runtime/stage/step_rows.hpp"
 
 namespace cedar::stage {
@@ -32,11 +35,22 @@ struct layer_stage_options {
   std::uint32_t last_layer = 0;  ///< inclusive
   std::uint32_t requests_max = 1;
   std::uint32_t context_max = 0;  ///< positions of one request
+  model::shared_state imports{};  ///< what the layers need of earlier stages (model::shared_needs)
+  model::shared_state exports{};  ///< what later stages need of the layers
 };
 
-/// Pages that `requests_max` requests of `context_max` positions need in the stage's layers.
-std::size_t pages_needed(const model::model_config& config, const model::schedule& schedule,
-                         const layer_stage_options& options);
+/// Pages of a stage, by pool.
+struct page_counts {
+  std::size_t whole = 0;
+  std::size_t entries = 0;
+  std::size_t keys = 0;
+
+  std::size_t total() const noexcept { return whole + entries + keys; }
+};
+
+/// Pages that `requests_max` requests of `context_max` positions need in the stage's layers and
+/// replicas.
+page_counts pages_needed(const model::schedule& schedule, const layer_stage_options& options);
 
 class layer_stage {
  public:
@@ -45,45 +59,62 @@ class layer_stage {
               const model::schedule& schedule, std::vector<model::layer_weights> layers,
               const layer_stage_options& options);
 
-  /// Runs one step. `input` is `embedded` for a stage that begins with layer 0, else `activation`;
-  /// `engram` has a block for every layer of the stage that has a module. Returns `activation`, or
-  /// `head_input` (wanted rows only) if the stage ends with the model's last layer.
+  /// Begins a step. Its rows are `embedded` for a stage that begins with layer 0, else
+  /// `activation`; it has Engram rows for every layer of the stage with a module, and the blocks of
+  /// shared_inputs(). Returns the blocks to be sent: exports, and last `activation` (`head_input`
+  /// of wanted rows if the stage ends the model), or a `gather_request`, which suspends the step.
   /// Errors: malformed (blocks that do not fit the step, a request twice), capacity (no free page,
   /// too many requests, beyond the context), mismatch (rows that do not continue the request's
-  /// state).
+  /// state). Defect: another step is suspended.
+  result<std::vector<flow::row_block>> begin(joined_step step, const model::taps& probes,
+                                             const selection_overrides& overrides = {});
+  /// Goes on with the suspended step; returns what begin() does. Error malformed: none is
+  /// suspended, or not the entries it asked for.
+  result<std::vector<flow::row_block>> resume(const flow::row_block& gathered,
+                                              const model::taps& probes);
+  bool suspended() const noexcept { return step_ != nullptr; }
+  /// The step that is suspended, if one is.
+  const flow::step_table* suspended_table() const noexcept {
+    return step_ ? &step_->table() : nullptr;
+  }
+
+  /// The main entries that another stage asks for. Errors: malformed, mismatch (a request that is
+  /// unknown here, positions not written).
+  result<flow::row_block> answer(const flow::row_block& request);
+
+  /// begin() for a stage that imports nothing: the last block.
   result<flow::row_block> run(const flow::step_table& table, const flow::row_block& input,
                               std::span<const flow::row_block> engram, const model::taps& probes,
                               const selection_overrides& overrides = {});
 
   /// Commits, takes back, frees. Unknown requests are ignored: their step may have failed earlier.
-  void apply(const flow::verdict& verdict);
+  /// Error mismatch: it frees a request whose rows are being computed.
+  result<void> apply(const flow::verdict& verdict);
 
   /// Forgets every request (a new epoch begins).
-  void clear() { sequences_.clear(); }
+  void clear() {
+    step_.reset();
+    sequences_.clear();
+  }
 
-  /// Layers of the stage whose Engram rows run() wants.
+  /// Layers of the stage whose Engram rows a step has.
   std::vector<std::uint32_t> engram_layers() const;
+  /// The blocks of other stages that a step has, besides rows and Engram.
+  std::vector<shared_input> shared_inputs() const;
 
   std::uint32_t first_layer() const noexcept { return options_.first_layer; }
   std::uint32_t last_layer() const noexcept { return options_.last_layer; }
-  const memory::kv_page_pool& pages() const noexcept { return pool_; }
+  const kv_pools& pages() const noexcept { return pools_; }
   std::size_t sequences() const noexcept { return sequences_.size(); }
 
  private:
-  result<void> check_inputs(const flow::step_table& table, const flow::row_block& input,
-                            std::span<const flow::row_block> engram) const;
+  result<void> check_inputs(const joined_step& step) const;
   result<void> check_spans(const flow::step_table& table) const;
   result<void> check_span(const flow::row_span& span) const;
-  result<step_rows> open_rows(const flow::step_table& table, const row_planes_view& input,
-                              std::span<const flow::row_block> engram);
+  result<step_rows> open_rows(const joined_step& step);
+  result<step_selections> import_shared(const joined_step& step, const step_rows& rows) const;
   void take_back(const flow::step_table& table);
-  model::residual first_residual(const row_planes_view& input, flow::row_kind kind);
-  result<void> run_layers(const model::context& c, const step_rows& rows,
-                          const selection_overrides& overrides, const model::residual& in,
-                          const model::residual_out& out) const;
-  flow::row_block collapse_wanted(const model::context& c, const flow::step_table& table,
-                                  const model::residual& final_rows) const;
-  bool ends_model() const noexcept { return options_.last_layer + 1 == config_.layers; }
+  result<std::vector<flow::row_block>> advance(const model::taps& probes);
 
   const kernels::backend& backend_;
   const model::model_config& config_;
@@ -91,9 +122,10 @@ class layer_stage {
   std::vector<model::layer_weights> layers_;
   layer_stage_options options_;
   model::rotary_frequencies rotary_;
-  memory::kv_page_pool pool_;
+  kv_pools pools_;
   kernels::arena scratch_;
   std::unordered_map<request_id, sequence_state> sequences_;
+  std::unique_ptr<stage_step> step_;  ///< null: none is suspended
 };
 
 }  // namespace cedar::stage

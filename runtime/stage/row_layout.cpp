@@ -78,8 +78,8 @@ result<row_planes_view> view_planes(const flow::row_block& block,
   if (!fits)
     return fail(errc::malformed, "step " + std::to_string(block.step.value) +
                                      ": a block of rows does not have the layout of this model");
-  return cut_planes<row_planes_view>(block.payload->data(), sizes_of(block.kind, config),
-                                     block.rows_count);
+  return cut_planes<row_planes_view>(flow::bytes_of(block.payload).data(),
+                                     sizes_of(block.kind, config), block.rows_count);
 }
 
 row_planes_out planes_of(kernels::buffer& memory, row_kind kind, std::size_t rows,
@@ -95,9 +95,9 @@ flow::row_block make_block(row_kind kind, const flow::step_table& table,
   block.step = table.step;
   block.epoch = table.epoch;
   block.spans = table.spans;
-  block.rows_count = kind == row_kind::head_input ? table.logits_count() : table.rows_count();
   block.row_bytes = row_bytes(kind, config);
-  block.payload = flow::freeze(std::move(memory));
+  block.rows_count = static_cast<std::uint32_t>(memory.bytes() / block.row_bytes);
+  if (block.rows_count > 0) block.payload = flow::freeze(std::move(memory));
   return block;
 }
 

@@ -36,7 +36,7 @@ result<row_planes_view> view_planes(const flow::row_block& block,
 row_planes_out planes_of(kernels::buffer& memory, flow::row_kind kind, std::size_t rows,
                          const model::model_config& config);
 
-/// A block of `kind` for the rows of `table` (all of them, or for head_input the wanted ones).
+/// A block of `kind` of the step, with as many rows as `memory` holds.
 flow::row_block make_block(flow::row_kind kind, const flow::step_table& table,
                            const model::model_config& config, kernels::buffer memory);
 

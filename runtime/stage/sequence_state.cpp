@@ -6,9 +6,18 @@
 
 namespace cedar::stage {
 
+memory::kv_page_pool* pool_of(kv_pools& pools, const model::shared_state& imports,
+                              std::uint32_t owner, bool own) noexcept {
+  const bool entries = std::ranges::binary_search(imports.entries, owner);
+  const bool keys = std::ranges::binary_search(imports.index_keys, owner);
+  if (own || (entries && keys)) return &pools.whole;
+  if (entries) return &pools.entries;
+  return keys ? &pools.keys : nullptr;
+}
+
 sequence_state::sequence_state(const model::model_config& config, const model::schedule& schedule,
                                std::uint32_t first_layer, std::uint32_t last_layer,
-                               memory::kv_page_pool& pool) {
+                               const model::shared_state& imports, kv_pools& pools) {
   const std::uint32_t slack = ring_slack(config);
   const std::size_t window_bytes =
       kernels::entry_bytes(model::window_entry_format, config.head_dim);
@@ -17,11 +26,16 @@ sequence_state::sequence_state(const model::model_config& config, const model::s
     windows_.emplace(layer, memory::position_ring(config.window + slack, window_bytes));
     const model::layer_schedule& entry = schedule[layer];
     if (entry.mode != model::layer_mode::full) continue;
-    globals_.emplace(layer, memory::global_cache(pool));
+    globals_.emplace(layer, memory::global_cache(*pool_of(pools, imports, layer, true)));
     ratios_.emplace(layer, entry.ratio);
     if (entry.ratio > 1)
       pending_.emplace(layer, memory::position_ring(entry.ratio - 1 + slack, pending_bytes));
   }
+  for (std::uint32_t owner = 0; owner < first_layer; ++owner)
+    if (memory::kv_page_pool* pool = pool_of(pools, imports, owner, false)) {
+      globals_.emplace(owner, memory::global_cache(*pool));
+      ratios_.emplace(owner, schedule[owner].ratio);
+    }
 }
 
 result<void> sequence_state::reserve(std::uint32_t positions) {

@@ -14,6 +14,7 @@
 #include "runtime/memory/position_ring.hpp"
 #include "runtime/model/config.hpp"
 #include "runtime/model/schedule.hpp"
+#include "runtime/model/sharing.hpp"
 
 namespace cedar::stage {
 
@@ -22,11 +23,35 @@ inline std::uint32_t ring_slack(const model::model_config& config) noexcept {
   return config.dspark.block_size + 1;
 }
 
+/// Pages of a stage by what their entries hold. An owner's own entries, and replicas of main
+/// entries with their keys, are `whole`; a replica that nobody scores against has no keys, and one
+/// whose main entries are gathered has only keys.
+struct kv_pools {
+  memory::kv_page_pool whole;
+  memory::kv_page_pool entries;
+  memory::kv_page_pool keys;
+
+  std::size_t pages_in_use() const noexcept {
+    return whole.pages_in_use() + entries.pages_in_use() + keys.pages_in_use();
+  }
+  std::size_t pages_max() const noexcept {
+    return whole.pages_max() + entries.pages_max() + keys.pages_max();
+  }
+  std::size_t bytes_in_use() const noexcept {
+    return whole.bytes_in_use() + entries.bytes_in_use() + keys.bytes_in_use();
+  }
+};
+
+/// Which pool of `pools` holds what a stage keeps of `owner`; null: nothing.
+memory::kv_page_pool* pool_of(kv_pools& pools, const model::shared_state& imports,
+                              std::uint32_t owner, bool own) noexcept;
+
 class sequence_state {
  public:
-  /// For layers [first, last] of the model.
+  /// For layers [first, last] of the model, with replicas of what `imports` brings.
   sequence_state(const model::model_config& config, const model::schedule& schedule,
-                 std::uint32_t first_layer, std::uint32_t last_layer, memory::kv_page_pool& pool);
+                 std::uint32_t first_layer, std::uint32_t last_layer,
+                 const model::shared_state& imports, kv_pools& pools);
 
   std::uint32_t written() const noexcept { return written_; }
   std::uint32_t committed() const noexcept { return committed_; }
@@ -46,7 +71,7 @@ class sequence_state {
 
   /// Window KV of a layer, packed rows by position.
   memory::position_ring& window(std::uint32_t layer) { return windows_.at(layer); }
-  /// Global KV of an owner.
+  /// Global KV of an owner: its own, or the replica of what another stage sends.
   memory::global_cache& global(std::uint32_t owner) { return globals_.at(owner); }
   /// fp32 k and g (2 * head_dim floats a row) of tokens that wait for their group; owners of ratio
   /// >= 2.
@@ -59,7 +84,7 @@ class sequence_state {
   std::map<std::uint32_t, memory::position_ring> windows_;
   std::map<std::uint32_t, memory::global_cache> globals_;
   std::map<std::uint32_t, memory::position_ring> pending_;
-  std::map<std::uint32_t, std::uint32_t> ratios_;  ///< of the owners
+  std::map<std::uint32_t, std::uint32_t> ratios_;  ///< of the owners in globals_
   step_id last_step_;
   std::uint32_t written_ = 0;
   std::uint32_t committed_ = 0;

@@ -31,19 +31,19 @@ result<void> step_join::add(flow::step_table table, join_time now) {
 }
 
 result<void> step_join::add(flow::row_block block, join_time now) {
-  const bool engram = block.kind == flow::row_kind::engram_rows;
-  const bool expected = engram ? std::ranges::count(inputs_.engram_layers, block.layer) > 0
-                               : inputs_.rows == block.kind;
-  if (!expected)
+  const bool engram = block.kind == flow::row_kind::engram_rows &&
+                      std::ranges::count(inputs_.engram_layers, block.layer) > 0;
+  const shared_input key{block.kind, block.layer};
+  const bool other = engram || std::ranges::count(inputs_.shared, key) > 0;
+  if (!other && inputs_.rows != block.kind)
     return fail(errc::malformed, "step " + std::to_string(block.step.value) +
                                      ": rows of a kind this unit does not take");
   const result<partial*> step = partial_of(block.step, now);
   if (!step) return fail(step.error());
   const step_id id = block.step;
-  if (engram) {
-    const std::uint32_t layer = block.layer;
-    if (!(*step)->engram.try_emplace(layer, std::move(block)).second)
-      return fail(twice("block of Engram rows", id));
+  if (other) {
+    if (!(*step)->others.try_emplace(key, std::move(block)).second)
+      return fail(twice(engram ? "block of Engram rows" : "block of shared state", id));
     return {};
   }
   if ((*step)->rows) return fail(twice("block of rows", id));
@@ -54,11 +54,13 @@ result<void> step_join::add(flow::row_block block, join_time now) {
 std::optional<joined_step> step_join::pop() {
   if (steps_.empty()) return std::nullopt;
   partial& oldest = steps_.begin()->second;
-  const bool complete = oldest.table && (!inputs_.rows || oldest.rows) &&
-                        oldest.engram.size() == inputs_.engram_layers.size();
+  const bool complete =
+      oldest.table && (!inputs_.rows || oldest.rows) &&
+      oldest.others.size() == inputs_.engram_layers.size() + inputs_.shared.size();
   if (!complete) return std::nullopt;
-  joined_step out{std::move(*oldest.table), std::move(oldest.rows), {}, oldest.first_arrival};
-  for (auto& [layer, block] : oldest.engram) out.engram.push_back(std::move(block));
+  joined_step out{std::move(*oldest.table), std::move(oldest.rows), {}, {}, oldest.first_arrival};
+  for (auto& [key, block] : oldest.others)
+    (key.kind == flow::row_kind::engram_rows ? out.engram : out.shared).push_back(std::move(block));
   steps_.erase(steps_.begin());
   return out;
 }

@@ -18,16 +18,26 @@ namespace cedar::stage {
 
 using join_time = std::chrono::steady_clock::time_point;
 
+/// A block of state that another stage shares: shared_kv, index_keys, selection or candidates.
+struct shared_input {
+  flow::row_kind kind = flow::row_kind::shared_kv;
+  std::uint32_t layer = 0;  ///< that made it
+
+  auto operator<=>(const shared_input&) const = default;
+};
+
 /// The inputs that a unit waits for besides the step table.
 struct join_inputs {
   std::optional<flow::row_kind> rows;  ///< embedded, activation or head_input
   std::vector<std::uint32_t> engram_layers;  ///< one engram_rows block for each
+  std::vector<shared_input> shared{};  ///< one block for each
 };
 
 struct joined_step {
   flow::step_table table;
   std::optional<flow::row_block> rows;
   std::vector<flow::row_block> engram;
+  std::vector<flow::row_block> shared;
   join_time first_arrival;  ///< of any input of the step
 };
 
@@ -51,7 +61,7 @@ class step_join {
   struct partial {
     std::optional<flow::step_table> table;
     std::optional<flow::row_block> rows;
-    std::map<std::uint32_t, flow::row_block> engram;
+    std::map<shared_input, flow::row_block> others;  ///< Engram rows and shared state
     join_time first_arrival;
   };
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,10 +34,24 @@ struct step_rows {
 /// Positions of the selected global entries of every row, ascending.
 using selection = std::vector<std::vector<std::uint32_t>>;
 
+/// Main entries that an owner elsewhere sent for the selection of one index source.
+struct gathered_entries {
+  std::uint32_t source = 0;  ///< the index source
+  flow::payload_ref payload;  ///< [entries, bytes], row after row in the order of the selection
+  std::vector<std::size_t> first;  ///< [n]: the first entry of each row
+  std::size_t entry_bytes = 0;
+
+  const std::byte* entry(std::size_t row, std::size_t index) const {
+    return payload->data() + (first[row] + index) * entry_bytes;
+  }
+};
+
 /// What the index sources of one step chose; lives for the step.
 struct step_selections {
   std::map<std::uint32_t, selection> by_source;  ///< index source layer -> [n]
   std::vector<kernels::candidate_pool> candidates;  ///< [n], once the candidate source has run
+  /// Of the latest index source only: layers of a group follow each other.
+  std::optional<gathered_entries> gathered;
 };
 
 /// Replaces decisions of the model by given ones: a diagnostic for comparing with recorded runs. An

@@ -1,5 +1,8 @@
 #include "runtime/stage/unit.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "runtime/stage/step_join.hpp"
 #include "runtime/stage/tap_messages.hpp"
 
@@ -53,37 +56,57 @@ class joining_unit : public unit {
 
   result<unit_output> take(flow::message message) override {
     unit_output out;
-    result<void> added;
+    result<void> taken;
     if (auto* table = std::get_if<flow::step_table>(&message)) {
-      added = join_.add(std::move(*table), clock::now());
+      taken = join_.add(std::move(*table), clock::now());
     } else if (auto* block = std::get_if<flow::row_block>(&message)) {
-      added = join_.add(std::move(*block), clock::now());
+      taken = take_block(std::move(*block), out);
     } else if (const auto* verdict = std::get_if<flow::verdict>(&message)) {
-      return settle(*verdict);
+      taken = settle(*verdict);
     } else {
-      return fail(unexpected(name(), message));
+      taken = fail(unexpected(name(), message));
     }
-    if (!added) return fail(added.error());
-    while (auto step = join_.pop()) {
-      const unit_time begin = clock::now();
-      const std::function<void(flow::tap)> keep = [&out](flow::tap tap) {
-        out.messages.emplace_back(std::move(tap));
-      };
-      result<flow::message> made = compute(*step, probes_of(step->table, keep));
-      if (!made) return fail(made.error());
-      out.messages.push_back(std::move(*made));
-      out.work.push_back(
-          {step->table.step, step->table.rows_count(), step->first_arrival, begin, clock::now()});
+    while (taken && !busy()) {
+      auto step = join_.pop();
+      if (!step) break;
+      taken = work_on(step->table.step, step->table.rows_count(), step->first_arrival, out,
+                      [&](const std::function<void(flow::tap)>& keep) {
+                        return compute(std::move(*step), keep);
+                      });
     }
+    if (!taken) return fail(taken.error());
     return out;
   }
 
   void begin_epoch() override { join_.clear(); }
 
  protected:
+  using tap_receiver = std::function<void(flow::tap)>;
+  using messages = std::vector<flow::message>;
+
   virtual const char* name() const = 0;
-  virtual result<flow::message> compute(const joined_step& step, const model::taps& probes) = 0;
-  virtual result<unit_output> settle(const flow::verdict& verdict) = 0;
+  /// The messages of a step that is complete.
+  virtual result<messages> compute(joined_step step, const tap_receiver& keep) = 0;
+  virtual result<void> settle(const flow::verdict& verdict) = 0;
+  /// True while a step that was begun has not ended.
+  virtual bool busy() const { return false; }
+  /// A block, which by default is an input of its step.
+  virtual result<void> take_block(flow::row_block block, unit_output& /*out*/) {
+    return join_.add(std::move(block), clock::now());
+  }
+
+  /// Runs `computation`, keeps its taps and messages in `out` and notes how long it took.
+  template <class Computation>
+  result<void> work_on(step_id step, std::uint32_t rows, unit_time arrived, unit_output& out,
+                       const Computation& computation) {
+    const unit_time begin = clock::now();
+    const tap_receiver keep = [&out](flow::tap tap) { out.messages.emplace_back(std::move(tap)); };
+    result<messages> made = computation(keep);
+    if (!made) return fail(made.error());
+    std::ranges::move(*made, std::back_inserter(out.messages));
+    out.work.push_back({step, rows, arrived, begin, clock::now(), !busy()});
+    return {};
+  }
 
  private:
   step_join join_;
@@ -94,7 +117,7 @@ class layer_unit final : public joining_unit {
   layer_unit(std::unique_ptr<layer_stage> stage, std::size_t steps_max)
       : joining_unit(
             {stage->first_layer() == 0 ? flow::row_kind::embedded : flow::row_kind::activation,
-             stage->engram_layers()},
+             stage->engram_layers(), stage->shared_inputs()},
             steps_max),
         stage_(std::move(stage)) {}
 
@@ -105,17 +128,37 @@ class layer_unit final : public joining_unit {
 
  private:
   const char* name() const override { return "a stage"; }
+  bool busy() const override { return stage_->suspended(); }
 
-  result<flow::message> compute(const joined_step& step, const model::taps& probes) override {
-    auto made = stage_->run(step.table, *step.rows, step.engram, probes);
-    if (!made) return fail(made.error());
-    return flow::message(std::move(*made));
+  static result<messages> as_messages(result<std::vector<flow::row_block>> blocks) {
+    if (!blocks) return fail(blocks.error());
+    return messages(std::make_move_iterator(blocks->begin()),
+                    std::make_move_iterator(blocks->end()));
   }
 
-  result<unit_output> settle(const flow::verdict& verdict) override {
-    stage_->apply(verdict);
-    return unit_output{};
+  result<messages> compute(joined_step step, const tap_receiver& keep) override {
+    const flow::step_table table = step.table;  // names the taps; the step itself moves on
+    return as_messages(stage_->begin(std::move(step), probes_of(table, keep)));
   }
+
+  result<void> take_block(flow::row_block block, unit_output& out) override {
+    if (block.kind == flow::row_kind::gather_request) {
+      auto answer = stage_->answer(block);
+      if (!answer) return fail(answer.error());
+      out.messages.emplace_back(std::move(*answer));
+      return {};
+    }
+    if (block.kind != flow::row_kind::gathered)
+      return joining_unit::take_block(std::move(block), out);
+    if (!busy()) return fail(unexpected(name(), flow::message(std::move(block))));
+    const flow::step_table table = *stage_->suspended_table();
+    return work_on(table.step, table.rows_count(), clock::now(), out,
+                   [&](const tap_receiver& keep) {
+                     return as_messages(stage_->resume(block, probes_of(table, keep)));
+                   });
+  }
+
+  result<void> settle(const flow::verdict& verdict) override { return stage_->apply(verdict); }
 
   std::unique_ptr<layer_stage> stage_;
 };
@@ -128,13 +171,15 @@ class head_unit final : public joining_unit {
  private:
   const char* name() const override { return "the head"; }
 
-  result<flow::message> compute(const joined_step& step, const model::taps& probes) override {
-    auto made = stage_->run(step.table, *step.rows, probes);
+  result<messages> compute(joined_step step, const tap_receiver& keep) override {
+    auto made = stage_->run(step.table, *step.rows, probes_of(step.table, keep));
     if (!made) return fail(made.error());
-    return flow::message(std::move(*made));
+    messages out;
+    out.emplace_back(std::move(*made));
+    return out;
   }
 
-  result<unit_output> settle(const flow::verdict& verdict) override {
+  result<void> settle(const flow::verdict& verdict) override {
     return fail(unexpected(name(), verdict));
   }
 

@@ -19,19 +19,20 @@ namespace cedar::stage {
 
 using unit_time = std::chrono::steady_clock::time_point;
 
-/// One step that a unit worked on.
+/// A stretch of work on one step.
 struct unit_work {
   step_id step;
   std::uint32_t rows = 0;
   unit_time first_arrival;  ///< of any input
   unit_time begin;  ///< all inputs were there
   unit_time end;
+  bool done = true;  ///< the step's inputs are used up; false: it waits for entries of an owner
 };
 
 /// What a unit wants to be done after it took a message.
 struct unit_output {
   std::vector<flow::message> messages;  ///< to send, in this order
-  std::vector<unit_work> work;  ///< steps that were run; their inputs are used up
+  std::vector<unit_work> work;  ///< what was computed
 };
 
 class unit {

@@ -53,7 +53,7 @@ struct layer_trace::setting {
   model::layer_weights weights;
   model::rotary_frequencies rotary;
   bool all_candidates = false;
-  std::unique_ptr<memory::kv_page_pool> pool;
+  std::unique_ptr<stage::kv_pools> pools;
   std::unique_ptr<stage::sequence_state> sequence;
 
   setting(std::uint32_t at, model::model_config changed, model::layer_weights loaded, bool every)
@@ -66,9 +66,10 @@ struct layer_trace::setting {
     const memory::page_layout layout{
         16, kernels::entry_bytes(model::global_entry_format, config.head_dim),
         kernels::entry_bytes(model::index_entry_format, config.index_head_dim)};
-    pool = std::make_unique<memory::kv_page_pool>(layout, 64);
+    pools.reset(new stage::kv_pools{{layout, 64}, {layout, 0}, {layout, 0}});
     const std::uint32_t first = schedule[layer].owner.value_or(layer);
-    sequence = std::make_unique<stage::sequence_state>(config, schedule, first, layer, *pool);
+    sequence = std::make_unique<stage::sequence_state>(config, schedule, first, layer,
+                                                       model::shared_state{}, *pools);
   }
 };
 
@@ -105,9 +106,9 @@ void layer_trace::fill_owner(const setting& with, const call& at) const {
   const auto keys = trace_.matrix<bf16>(prefix + "index.k");
   const std::size_t known = with.sequence->global(*owner).written();
   kernels::matrix_buffer<std::byte> packed_main(main.rows - known,
-                                                with.pool->layout().main_entry_bytes);
+                                                with.pools->whole.layout().main_entry_bytes);
   kernels::matrix_buffer<std::byte> packed_keys(main.rows - known,
-                                                with.pool->layout().index_entry_bytes);
+                                                with.pools->whole.layout().index_entry_bytes);
   if (main.rows == known) return;
   backend_.pack_entries(
       {main.rows_from(known, main.rows - known), packed_main.view(), model::global_entry_format});

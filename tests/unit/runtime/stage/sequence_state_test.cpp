@@ -13,11 +13,19 @@ using stage::sequence_state;
 
 namespace {
 
-sequence_state state_over(memory::kv_page_pool& pool) {
-  return {tiny_model().config(), tiny_model().schedule(), 0, 11, pool};
-}
-
 constexpr memory::page_layout layout{4, 8, 8};
+
+/// Pools of which a state of all layers uses `whole` only.
+struct small_pools {
+  explicit small_pools(std::size_t pages) : pools{{layout, pages}, {layout, 0}, {layout, 0}} {}
+
+  std::size_t pages_in_use() const { return pools.whole.pages_in_use(); }
+  stage::kv_pools pools;
+};
+
+sequence_state state_over(small_pools& pool) {
+  return {tiny_model().config(), tiny_model().schedule(), 0, 11, {}, pool.pools};
+}
 
 /// Appends entries as `rows` rows after the written ones would, and moves the length.
 void write(sequence_state& state, step_id step, std::uint32_t rows) {
@@ -36,7 +44,7 @@ void write(sequence_state& state, step_id step, std::uint32_t rows) {
 BOOST_AUTO_TEST_SUITE(sequence_state_unit)
 
 BOOST_AUTO_TEST_CASE(reserving_takes_the_pages_of_every_owner) {
-  memory::kv_page_pool pool(layout, 100);
+  small_pools pool(100);
   sequence_state state = state_over(pool);
   BOOST_REQUIRE(state.reserve(17));  // 8, 8 and 17 entries
   BOOST_TEST(pool.pages_in_use() == 2U + 2 + 5);
@@ -47,7 +55,7 @@ BOOST_AUTO_TEST_CASE(reserving_takes_the_pages_of_every_owner) {
 }
 
 BOOST_AUTO_TEST_CASE(reserving_beyond_the_pool_changes_nothing) {
-  memory::kv_page_pool pool(layout, 9);
+  small_pools pool(9);
   sequence_state state = state_over(pool);
   BOOST_REQUIRE(state.reserve(8));
   write(state, step_id{1}, 8);
@@ -61,7 +69,7 @@ BOOST_AUTO_TEST_CASE(reserving_beyond_the_pool_changes_nothing) {
 }
 
 BOOST_AUTO_TEST_CASE(truncating_drops_entries_and_unused_reservations) {
-  memory::kv_page_pool pool(layout, 100);
+  small_pools pool(100);
   sequence_state state = state_over(pool);
   write(state, step_id{1}, 17);
   state.truncate(9);
@@ -77,7 +85,7 @@ BOOST_AUTO_TEST_CASE(truncating_drops_entries_and_unused_reservations) {
 }
 
 BOOST_AUTO_TEST_CASE(verdicts_commit_and_only_that_on_the_last_step_takes_back) {
-  memory::kv_page_pool pool(layout, 100);
+  small_pools pool(100);
   sequence_state state = state_over(pool);
   write(state, step_id{1}, 10);
   write(state, step_id{2}, 6);
@@ -90,7 +98,7 @@ BOOST_AUTO_TEST_CASE(verdicts_commit_and_only_that_on_the_last_step_takes_back) 
 }
 
 BOOST_AUTO_TEST_CASE(pages_return_when_a_state_ends) {
-  memory::kv_page_pool pool(layout, 100);
+  small_pools pool(100);
   {
     sequence_state state = state_over(pool);
     write(state, step_id{1}, 30);
@@ -100,9 +108,8 @@ BOOST_AUTO_TEST_CASE(pages_return_when_a_state_ends) {
 }
 
 BOOST_AUTO_TEST_CASE(a_stages_pool_holds_as_many_full_requests_as_it_may_have) {
-  const auto& config = tiny_model().config();
   const auto needed = [&](std::uint32_t first, std::uint32_t last, std::uint32_t context) {
-    return stage::pages_needed(config, tiny_model().schedule(), {first, last, 3, context});
+    return stage::pages_needed(tiny_model().schedule(), {first, last, 3, context}).total();
   };
   BOOST_TEST(needed(0, 11, 128) == 3U * (1 + 1 + 2));
   BOOST_TEST(needed(0, 11, 129) == 3U * (1 + 1 + 3));

@@ -1,0 +1,249 @@
+#include "runtime/stage/stage_step.hpp"
+
+#include <algorithm>
+
+#include "kernels/base/check.hpp"
+#include "runtime/stage/row_layout.hpp"
+#include "runtime/stage/shared_blocks.hpp"
+
+namespace cedar::stage {
+
+using flow::row_kind;
+using kernels::bf16;
+using kernels::matrix_view;
+
+namespace {
+
+bool holds(const std::vector<std::uint32_t>& layers, std::uint32_t layer) {
+  return std::ranges::binary_search(layers, layer);
+}
+
+}  // namespace
+
+stage_step::stage_step(const stage_parts& parts, kernels::arena& scratch, joined_step inputs,
+                       step_rows rows, step_selections selections, selection_overrides overrides)
+    : parts_(parts),
+      scratch_(scratch),
+      inputs_(std::move(inputs)),
+      overrides_(std::move(overrides)),
+      all_(std::move(rows)),
+      selections_(std::move(selections)),
+      layer_(parts.first_layer) {
+  open(*inputs_.rows);
+}
+
+model::context stage_step::context(const model::taps& probes) const {
+  return {parts_.backend, parts_.config,      parts_.rotary,      scratch_,
+          probes,         active().positions, active().image_rows};
+}
+
+layer_runner stage_step::runner() const {
+  return {parts_.config, parts_.schedule, layer_, parts_.layers[layer_ - parts_.first_layer]};
+}
+
+/// The streams that the first layer reads: the block's own memory, or copies of the embedding.
+void stage_step::open(const flow::row_block& block) {
+  const bool decoder_rows = parts_.first_layer > parts_.schedule.decoder_begin();
+  if (decoder_rows) narrow_rows();
+  const row_planes_view planes = view_planes(block, parts_.config).value();
+  step_rows& active = narrowed_ ? decoder_ : all_;
+  active.image_rows.assign(planes.image_rows.begin(), planes.image_rows.end());
+  const std::size_t rows = active.count();
+  CEDAR_ASSERT(planes.streams.rows == rows, "the input's rows were checked");
+  if (block.kind == row_kind::activation) {
+    current_ = {planes.streams, planes.pre};
+  } else {
+    const auto streams =
+        scratch_.take<bf16>(rows, std::size_t{parts_.config.streams} * parts_.config.width);
+    const auto pre = scratch_.take<float>(rows, parts_.config.streams);
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t s = 0; s < parts_.config.streams; ++s)
+        std::ranges::copy(planes.streams.row(row), streams.row_data(row) + s * parts_.config.width);
+      std::ranges::fill(pre.row(row), 0.0F);
+      pre.row(row)[0] = 1.0F;
+    }
+    current_ = {streams, pre};
+  }
+  const bool narrows_later = !decoder_rows && in_decoder(parts_.last_layer) &&
+                             table().decoder_count() != table().rows_count();
+  if (!narrows_later)
+    output_ = rows_of_output(rows);
+  else if (parts_.first_layer < parts_.schedule.decoder_begin())
+    output_ = {scratch_.take<bf16>(rows, current_.streams.cols),
+               scratch_.take<float>(rows, current_.pre.cols)};
+}
+
+/// Where the stage's last layer writes: the block to be sent on, or scratch before the head.
+model::residual_out stage_step::rows_of_output(std::size_t rows) {
+  if (ends_model())
+    return {scratch_.take<bf16>(rows, std::size_t{parts_.config.streams} * parts_.config.width),
+            scratch_.take<float>(rows, parts_.config.streams)};
+  memory_ = kernels::buffer(rows * row_bytes(row_kind::activation, parts_.config));
+  const row_planes_out planes = planes_of(memory_, row_kind::activation, rows, parts_.config);
+  return {planes.streams, planes.pre};
+}
+
+/// From here on only the rows that walk the decoder count.
+void stage_step::narrow_rows() {
+  decoder_ = {};
+  std::vector<std::size_t> kept;
+  for (const span_rows& span : all_.spans) {
+    const std::uint32_t from = span.span.decoder_from();
+    if (from == span.span.rows_count) continue;
+    flow::row_span rest = span.span;
+    rest.first_position += from;
+    rest.rows_count -= from;
+    rest.logits_from -= from;
+    decoder_.spans.push_back({rest, kept.size(), span.sequence});
+    for (std::uint32_t i = from; i < span.span.rows_count; ++i) {
+      kept.push_back(span.first_row + i);
+      decoder_.positions.push_back(static_cast<std::int32_t>(span.span.first_position + i));
+    }
+  }
+  if (!all_.image_rows.empty())
+    for (const std::size_t row : kept) decoder_.image_rows.push_back(all_.image_rows[row]);
+  for (const auto& [layer, fetched] : all_.engram) {
+    if (!in_decoder(layer)) continue;
+    const auto rows = scratch_.take<std::byte>(kept.size(), fetched.cols);
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      std::ranges::copy(fetched.row(kept[i]), rows.row_data(i));
+    decoder_.engram[layer] = rows;
+  }
+  narrowed_ = true;
+}
+
+/// The decoder's first layer makes global entries of all rows; the streams of the others end here.
+result<void> stage_step::enter_decoder(const model::taps& probes) {
+  if (const auto made = runner().make_global(context(probes), all_, current_); !made) return made;
+  global_made_ = true;
+  narrow_rows();
+  output_ = rows_of_output(decoder_.count());
+  std::size_t to = 0;
+  for (const span_rows& span : all_.spans)
+    for (std::uint32_t i = span.span.decoder_from(); i < span.span.rows_count; ++i, ++to) {
+      std::ranges::copy(current_.streams.row(span.first_row + i), output_.streams.row_data(to));
+      std::ranges::copy(current_.pre.row(span.first_row + i), output_.pre.row_data(to));
+    }
+  current_ = {output_.streams, output_.pre};
+  return {};
+}
+
+/// What the layer made and later stages use.
+void stage_step::send_shared(std::vector<flow::row_block>& out) const {
+  const shared_context c{parts_.config, parts_.schedule};
+  const model::shared_state& exports = parts_.exports;
+  if (holds(exports.entries, layer_))
+    out.push_back(make_entries_block(row_kind::shared_kv, c, table(), layer_, all_));
+  if (holds(exports.index_keys, layer_))
+    out.push_back(make_entries_block(row_kind::index_keys, c, table(), layer_, all_));
+  if (holds(exports.selections, layer_))
+    out.push_back(make_selection_block(row_kind::selection, c, table(), layer_,
+                                       selections_.by_source.at(layer_)));
+  if (holds(exports.candidates, layer_))
+    out.push_back(make_candidates_block(c, table(), layer_, selections_.candidates));
+}
+
+bool stage_step::needs_gather() const {
+  const model::layer_schedule& layer = parts_.schedule[layer_];
+  return layer.owner && holds(parts_.imports.gathered, *layer.owner) &&
+         !(selections_.gathered && selections_.gathered->source == *layer.index_source);
+}
+
+void stage_step::request_entries(std::vector<flow::row_block>& out) {
+  const std::uint32_t owner = *parts_.schedule[layer_].owner;
+  out.push_back(make_selection_block(row_kind::gather_request, {parts_.config, parts_.schedule},
+                                     table(), owner, *half_->chosen));
+  out.back().reader = parts_.first_layer;
+  waits_for_ = owner;
+}
+
+result<void> stage_step::give(const flow::row_block& gathered) {
+  CEDAR_REQUIRE(waits_for_.has_value(), "entries for a step that waits for none");
+  gathered_entries entries;
+  entries.source = *parts_.schedule[layer_].index_source;
+  entries.payload = gathered.payload;
+  entries.entry_bytes = row_bytes(row_kind::gathered, parts_.config);
+  std::size_t count = 0;
+  for (const auto& chosen : *half_->chosen) {
+    entries.first.push_back(count);
+    count += chosen.size();
+  }
+  const bool fits = gathered.kind == row_kind::gathered && gathered.step == table().step &&
+                    gathered.layer == *waits_for_ && gathered.reader == parts_.first_layer &&
+                    gathered.spans == table().spans && gathered.rows_count == count &&
+                    gathered.row_bytes == entries.entry_bytes &&
+                    flow::bytes_of(gathered.payload).size() >= count * entries.entry_bytes;
+  if (!fits)
+    return fail(errc::malformed, "step " + std::to_string(table().step.value) +
+                                     ": gathered entries of layer " +
+                                     std::to_string(gathered.layer) + " are not those asked for");
+  selections_.gathered = std::move(entries);
+  waits_for_.reset();
+  return {};
+}
+
+result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::row_block>& out) {
+  if (!half_) {
+    if (layer_ == parts_.schedule.decoder_begin() &&
+        table().decoder_count() != table().rows_count())
+      if (const auto entered = enter_decoder(probes); !entered) return entered;
+    if (active().count() == 0) {  // the whole step belongs to the encoder
+      if (parts_.schedule[layer_].index_source == layer_) selections_.by_source[layer_].clear();
+      send_shared(out);
+      return {};
+    }
+    half_scope_.emplace(scratch_);
+    auto half = runner().begin_attention(context(probes), active(), selections_, overrides_,
+                                         current_, output_, global_made_);
+    if (!half) return fail(half.error());
+    half_ = *half;
+    send_shared(out);
+    if (needs_gather()) {
+      request_entries(out);
+      return {};
+    }
+  }
+  const model::context c = context(probes);
+  runner().end_attention(c, active(), selections_, *half_, output_);
+  half_.reset();
+  half_scope_.reset();
+  current_ = {output_.streams, output_.pre};
+  runner().run_moe(c, overrides_, current_, output_);
+  return {};
+}
+
+result<void> stage_step::advance(const model::taps& probes, std::vector<flow::row_block>& out) {
+  CEDAR_REQUIRE(!done_ && !waits_for_, "a step that is done, or waits, cannot go on");
+  for (; layer_ <= parts_.last_layer; ++layer_) {
+    if (const auto ran = run_layer(probes, out); !ran)
+      return fail(ran.error().with("layer " + std::to_string(layer_)));
+    if (waits_for_) return {};
+    global_made_ = false;
+  }
+  out.push_back(finish(probes));
+  done_ = true;
+  return {};
+}
+
+flow::row_block stage_step::finish(const model::taps& probes) {
+  if (!ends_model()) {
+    const row_planes_out planes =
+        planes_of(memory_, row_kind::activation, active().count(), parts_.config);
+    std::ranges::copy(active().image_rows, planes.image_rows.begin());
+    return make_block(row_kind::activation, table(), parts_.config, std::move(memory_));
+  }
+  kernels::buffer memory(std::size_t{table().logits_count()} *
+                         row_bytes(row_kind::head_input, parts_.config));
+  if (table().logits_count() > 0) {
+    const model::context c = context(probes);
+    const auto collapsed = scratch_.take<bf16>(c.rows(), parts_.config.width);
+    c.kernels.hc_collapse({collapsed, current_.streams, current_.pre});
+    auto* wanted = reinterpret_cast<bf16*>(memory.data());
+    for (const span_rows& span : active().spans)
+      for (std::uint32_t i = span.span.logits_from; i < span.span.rows_count; ++i)
+        wanted = std::ranges::copy(collapsed.row(span.first_row + i), wanted).out;
+  }
+  return make_block(row_kind::head_input, table(), parts_.config, std::move(memory));
+}
+
+}  // namespace cedar::stage

@@ -1,0 +1,97 @@
+// One step on its way through the layers of a stage.
+//
+// The walk stops where it needs main entries that an owner elsewhere keeps (`gather`), and goes on
+// when they have come; nothing blocks meanwhile. In mode `bounded` it narrows at the decoder's
+// first layer: that layer creates global entries from all rows, then only the rows that walk the
+// decoder go on.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "kernels/ops/backend.hpp"
+#include "runtime/model/hyper_connection.hpp"
+#include "runtime/model/rotary.hpp"
+#include "runtime/model/sharing.hpp"
+#include "runtime/model/weights.hpp"
+#include "runtime/stage/layer_runner.hpp"
+#include "runtime/stage/step_join.hpp"
+#include "runtime/stage/step_rows.hpp"
+
+namespace cedar::stage {
+
+/// What a step needs of its stage. References that outlive the step.
+struct stage_parts {
+  const kernels::backend& backend;
+  const model::model_config& config;
+  const model::schedule& schedule;
+  const model::rotary_frequencies& rotary;
+  const std::vector<model::layer_weights>& layers;  ///< [last_layer - first_layer + 1]
+  std::uint32_t first_layer;
+  std::uint32_t last_layer;
+  const model::shared_state& imports;
+  const model::shared_state& exports;
+};
+
+class stage_step {
+ public:
+  /// `inputs` fit the stage (layer_stage checks them); `rows` are all rows of the step with their
+  /// state, whose pages are reserved and whose replicas hold the step's entries. `scratch` was
+  /// reset and is the step's until it ends.
+  stage_step(const stage_parts& parts, kernels::arena& scratch, joined_step inputs, step_rows rows,
+             step_selections selections, selection_overrides overrides);
+  stage_step(const stage_step&) = delete;
+  stage_step& operator=(const stage_step&) = delete;
+
+  const flow::step_table& table() const noexcept { return inputs_.table; }
+  const step_rows& rows() const noexcept { return all_; }
+  bool done() const noexcept { return done_; }
+  /// The owner whose entries the step waits for.
+  std::optional<std::uint32_t> waits_for() const noexcept { return waits_for_; }
+
+  /// Computes until the step is done or waits. Appends the blocks to be sent: shared state as it is
+  /// made; last the request that is waited for, or `activation` or `head_input`.
+  result<void> advance(const model::taps& probes, std::vector<flow::row_block>& out);
+
+  /// The answer to the request; then advance() goes on. Error malformed: not the entries asked for.
+  result<void> give(const flow::row_block& gathered);
+
+ private:
+  model::context context(const model::taps& probes) const;
+  layer_runner runner() const;
+  const step_rows& active() const noexcept { return narrowed_ ? decoder_ : all_; }
+  bool ends_model() const noexcept { return parts_.last_layer + 1 == parts_.config.layers; }
+  bool in_decoder(std::uint32_t layer) const noexcept {
+    return layer >= parts_.schedule.decoder_begin();
+  }
+
+  void open(const flow::row_block& block);
+  model::residual_out rows_of_output(std::size_t rows);
+  void narrow_rows();
+  result<void> enter_decoder(const model::taps& probes);
+  void send_shared(std::vector<flow::row_block>& out) const;
+  bool needs_gather() const;
+  void request_entries(std::vector<flow::row_block>& out);
+  result<void> run_layer(const model::taps& probes, std::vector<flow::row_block>& out);
+  flow::row_block finish(const model::taps& probes);
+
+  stage_parts parts_;
+  kernels::arena& scratch_;
+  joined_step inputs_;
+  selection_overrides overrides_;
+  step_rows all_;
+  step_rows decoder_;  ///< filled when narrowed_
+  step_selections selections_;
+  bool narrowed_ = false;
+  bool done_ = false;
+  std::uint32_t layer_;
+  model::residual current_;
+  model::residual_out output_;
+  kernels::buffer memory_;  ///< of the block to be sent on
+  bool global_made_ = false;  ///< at the decoder's first layer, by enter_decoder()
+  std::optional<kernels::arena::mark> half_scope_;
+  std::optional<attention_half> half_;
+  std::optional<std::uint32_t> waits_for_;
+};
+
+}  // namespace cedar::stage
