@@ -1,0 +1,36 @@
+// tiny-12 cut into stages, without actors: every block goes by hand from the stage that makes it to
+// those that need it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "runtime/stage/layer_stage.hpp"
+#include "tests/unit/runtime/stage/tiny_model.hpp"
+
+namespace cedar::test {
+
+/// First and last layer of each stage, ascending and without gaps.
+using placement = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+class split_pipeline {
+ public:
+  split_pipeline(const placement& stages, const std::set<std::uint32_t>& gather_owners);
+
+  /// Runs a step whose table wants logits of some rows; [wanted rows][vocabulary].
+  std::vector<std::vector<float>> run(const flow::step_table& table);
+  void apply(const flow::verdict& verdict);
+
+  /// Messages and payload bytes that crossed a cut, by kind.
+  std::map<flow::row_kind, std::pair<std::uint64_t, std::uint64_t>> traffic;
+  std::vector<std::unique_ptr<stage::layer_stage>> stages;
+
+ private:
+  stage::embedding_stage embedding_;
+  stage::engram_stage engram_;
+  std::unique_ptr<stage::head_stage> head_;
+};
+
+}  // namespace cedar::test
