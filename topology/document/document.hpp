@@ -76,6 +76,12 @@ struct units_entry {
   device_unit_entry head;
 };
 
+/// How stages that a cut separates from the owner of global KV get at it.
+struct split_entry {
+  located<std::uint32_t> owner;  ///< layer
+  located<std::string> mode;
+};
+
 struct limits_entry {
   located<std::uint32_t> rows_per_step{128, {}, false};
   located<std::uint32_t> requests{16, {}, false};
@@ -115,6 +121,7 @@ struct document {
   located<std::string> client;  ///< node that the command itself becomes; default: the scheduler's
   std::vector<device_entry> devices;
   units_entry units;
+  std::vector<split_entry> splits;  ///< in file order
   limits_entry limits;
   transport_entry transport;
   deadlines_entry deadlines;

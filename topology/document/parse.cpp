@@ -23,6 +23,7 @@ constexpr std::uint32_t rows_max = 65536;
 constexpr std::uint32_t requests_max = 65536;
 constexpr std::uint32_t context_max = 1U << 24U;
 constexpr std::uint32_t steps_max = 64;
+constexpr std::uint32_t layer_max = 99999;
 constexpr std::uint32_t day_ms = 24 * 60 * 60 * 1000;
 
 void parse_version(section& root, mistakes& out) {
@@ -138,6 +139,28 @@ void parse_units(section& root, document& result, mistakes& out) {
   units.finish();
 }
 
+void parse_splits(section& root, document& result, mistakes& out) {
+  const std::string example = "splits:, a list of {owner: LAYER, mode: mirror}";
+  const auto found = root.find("splits");
+  if (!found) return;
+  if (!found->IsSequence()) {
+    out.report(position_of(*found),
+               "'splits' must be a list of splits, not " + internal::describe(*found),
+               "write " + example);
+    return;
+  }
+  for (std::size_t index = 0; index < found->size(); ++index) {
+    section body((*found)[index], "splits[" + std::to_string(index) + "]", out);
+    split_entry split;
+    split.owner.where = split.mode.where = body.where();
+    if (body.require("owner", "owner: LAYER, the layer that creates the global KV"))
+      body.number("owner", 0, layer_max, split.owner);
+    if (body.require("mode", "mode: mirror, or mode: gather")) body.text("mode", split.mode);
+    body.finish();
+    result.splits.push_back(std::move(split));
+  }
+}
+
 void place_default(position where, located<std::uint32_t>& value) {
   if (!value.given) value.where = where;
 }
@@ -201,6 +224,7 @@ void parse_root(const YAML::Node& node, document& result, mistakes& out) {
   parse_nodes(root, result, out);
   parse_devices(root, result, out);
   parse_units(root, result, out);
+  parse_splits(root, result, out);
   result.client = result.units.scheduler_node;
   result.client.given = false;
   root.text("client", result.client);

@@ -1,6 +1,7 @@
 #include "topology/plan/internal/layer_checks.hpp"
 #include "topology/plan/internal/name_checks.hpp"
 #include "topology/plan/internal/planner.hpp"
+#include "topology/plan/internal/split_checks.hpp"
 #include "topology/plan/plan.hpp"
 
 namespace cedar::topology {
@@ -12,6 +13,7 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const document& topology,
   internal::check_model(topology, config, all);
   internal::check_addresses(topology, all);
   internal::check_joining(topology, all);
+  internal::check_split_entries(topology, config, all);
   if (internal::check_layers(topology, config, all)) internal::check_cuts(topology, config, all);
   internal::check_limits(topology, config, all);
   internal::check_transport(topology, all);

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "kernels/ops/entry_format.hpp"
 #include "runtime/flow/packed_sizes.hpp"
+#include "runtime/model/compressor.hpp"
+#include "runtime/model/sharing.hpp"
 
 namespace cedar::topology {
 
@@ -13,14 +16,25 @@ constexpr std::uint64_t f32_bytes = 4;
 constexpr std::uint64_t flag_bytes = 1;
 // Engram tables: one E8M0 scale for 32 E4M3 codes.
 constexpr std::uint64_t codes_per_scale = 32;
+constexpr std::uint64_t position_bytes = 4;  // of a selected entry or block: i32
 constexpr std::uint64_t tap_dimensions_max = 4;
+
+message_size rows_size(std::uint64_t bytes, bool in_decoder) noexcept {
+  message_size size{.per_request = flow::packed_span_bytes};
+  (in_decoder ? size.per_decoder_row : size.per_row) = bytes;
+  return size;
+}
+
+std::uint64_t main_entry_bytes(const model::model_config& config) noexcept {
+  return kernels::entry_bytes(model::global_entry_format, config.head_dim);
+}
 
 }  // namespace
 
-message_size step_table_size(const model::model_config& config) noexcept {
-  return {
-      .per_request = flow::packed_span_bytes + config.engram_lookback() * flow::packed_token_bytes,
-      .per_row = flow::packed_token_bytes};
+message_size step_table_size() noexcept {
+  return {.per_request = flow::packed_span_bytes,
+          .per_row = flow::packed_token_bytes,
+          .per_earlier_id = flow::packed_token_bytes};
 }
 
 message_size embedded_size(const model::model_config& config) noexcept {
@@ -28,10 +42,10 @@ message_size embedded_size(const model::model_config& config) noexcept {
           .per_row = config.width * bf16_bytes + flag_bytes};
 }
 
-message_size activation_size(const model::model_config& config) noexcept {
+message_size activation_size(const model::model_config& config, bool in_decoder) noexcept {
   const std::uint64_t streams = config.streams;
-  return {.per_request = flow::packed_span_bytes,
-          .per_row = streams * config.width * bf16_bytes + streams * f32_bytes + flag_bytes};
+  return rows_size(streams * config.width * bf16_bytes + streams * f32_bytes + flag_bytes,
+                   in_decoder);
 }
 
 message_size engram_rows_size(const model::model_config& config) noexcept {
@@ -44,6 +58,27 @@ message_size head_input_size(const model::model_config& config) noexcept {
   return {.per_request = flow::packed_span_bytes, .per_wanted = config.width * bf16_bytes};
 }
 
+message_size shared_kv_size(const model::model_config& config) noexcept {
+  return {.per_request = flow::packed_span_bytes, .per_entry = main_entry_bytes(config)};
+}
+
+message_size index_keys_size(const model::model_config& config) noexcept {
+  return {.per_request = flow::packed_span_bytes,
+          .per_entry = kernels::entry_bytes(model::index_entry_format, config.index_head_dim)};
+}
+
+message_size selection_size(const model::model_config& config, bool in_decoder) noexcept {
+  return rows_size(config.index_topk * position_bytes, in_decoder);
+}
+
+message_size candidates_size(const model::model_config& config, bool in_decoder) noexcept {
+  return rows_size(config.candidate_blocks * position_bytes, in_decoder);
+}
+
+message_size gathered_size(const model::model_config& config) noexcept {
+  return {.per_request = flow::packed_span_bytes, .per_selected = main_entry_bytes(config)};
+}
+
 message_size proposal_size(const model::model_config& config, bool whole_logits) noexcept {
   return {.per_wanted = flow::packed_proposed_token_bytes +
                         (whole_logits ? config.vocabulary * f32_bytes : 0)};
@@ -51,6 +86,38 @@ message_size proposal_size(const model::model_config& config, bool whole_logits)
 
 message_size verdict_size() noexcept {
   return {.per_request = flow::packed_commitment_bytes};
+}
+
+step_shape shape_of(const flow::step_table& table, const model::model_config& config) noexcept {
+  step_shape shape;
+  shape.requests = table.spans.size();
+  shape.rows = table.rows_count();
+  shape.decoder_rows = table.decoder_count();
+  shape.wanted = table.logits_count();
+  for (const flow::row_span& span : table.spans)
+    shape.earlier_ids += std::min(span.first_position, config.engram_lookback());
+  return shape;
+}
+
+std::uint64_t entries_of(const flow::step_table& table, std::uint32_t ratio) noexcept {
+  std::uint64_t entries = 0;
+  for (const flow::row_span& span : table.spans) entries += span.entries_count(ratio);
+  return entries;
+}
+
+std::uint64_t selected_of(const flow::step_table& table, const model::model_config& config,
+                          const model::layer_schedule& source, bool in_decoder) noexcept {
+  std::uint64_t selected = 0;
+  for (const flow::row_span& span : table.spans)
+    for (std::uint32_t row = in_decoder ? span.decoder_from() : 0; row < span.rows_count; ++row)
+      selected += model::selected_count(config, source, span.first_position + row);
+  return selected;
+}
+
+std::uint64_t entries_max(std::uint64_t rows, std::uint64_t requests,
+                          std::uint32_t ratio) noexcept {
+  // A request whose tail lacks one position completes an entry with its first row.
+  return std::min(rows, (rows + requests * (ratio - 1)) / ratio);
 }
 
 std::uint64_t tap_bytes_max(const model::model_config& config, std::uint64_t rows,
@@ -69,6 +136,19 @@ std::uint64_t tap_bytes_max(const model::model_config& config, std::uint64_t row
 
 std::uint64_t tap_names_bytes_max() noexcept {
   return taps_per_step_max * (flow::packed_text_prefix_bytes + tap_name_bytes_max);
+}
+
+std::uint64_t sampling_bytes_max(std::uint64_t requests) noexcept {
+  return requests *
+         (flow::packed_sampling_bytes + flow::token_biases_max * flow::packed_bias_bytes);
+}
+
+std::uint64_t extra_bytes_of(const flow::step_table& table) noexcept {
+  std::uint64_t bytes = 0;
+  for (const std::string& name : table.taps) bytes += flow::packed_text_prefix_bytes + name.size();
+  for (const flow::request_sampling& entry : table.sampling)
+    bytes += flow::packed_sampling_bytes + entry.options.bias.size() * flow::packed_bias_bytes;
+  return bytes;
 }
 
 }  // namespace cedar::topology

@@ -7,45 +7,78 @@
 
 #include <cstdint>
 
+#include "runtime/flow/messages.hpp"
 #include "runtime/model/config.hpp"
+#include "runtime/model/schedule.hpp"
 
 namespace cedar::topology {
 
-/// What a step asks of the pipeline.
+/// What a step asks of the pipeline, as far as the size of a message depends on it.
 struct step_shape {
   std::uint64_t requests = 0;  ///< spans of the step's row table
   std::uint64_t rows = 0;
+  std::uint64_t decoder_rows = 0;  ///< rows that walk the decoder
   std::uint64_t wanted = 0;  ///< rows whose logits are wanted
+  std::uint64_t earlier_ids = 0;  ///< ids before the spans, for Engram addresses
+  std::uint64_t entries = 0;  ///< global entries that the step completes at the edge's owner
+  std::uint64_t selected = 0;  ///< entries that the rows choose at one index source
 };
 
-/// bytes = per_request * requests + per_row * rows + per_wanted * wanted. Exact for every message
-/// but the step table, where a request nearer to its start than the Engram look-back has fewer
-/// earlier ids.
+/// Bytes of a message: the sum of its terms, exact. Diagnostics and sampling options come on top.
 struct message_size {
   std::uint64_t per_request = 0;
   std::uint64_t per_row = 0;
+  std::uint64_t per_decoder_row = 0;
   std::uint64_t per_wanted = 0;
+  std::uint64_t per_earlier_id = 0;
+  std::uint64_t per_entry = 0;
+  std::uint64_t per_selected = 0;
 
   std::uint64_t bytes(const step_shape& step) const noexcept {
-    return per_request * step.requests + per_row * step.rows + per_wanted * step.wanted;
+    return per_request * step.requests + per_row * step.rows + per_decoder_row * step.decoder_rows +
+           per_wanted * step.wanted + per_earlier_id * step.earlier_ids + per_entry * step.entries +
+           per_selected * step.selected;
   }
   friend bool operator==(const message_size&, const message_size&) = default;
 };
 
-/// Row table, token ids, earlier ids for Engram addresses. Without names of taps.
-message_size step_table_size(const model::model_config& config) noexcept;
+/// Row table, token ids, earlier ids for Engram addresses. Without names of taps and sampling.
+message_size step_table_size() noexcept;
 /// Embedding rows [rows, width] bf16 and image flags [rows] u8.
 message_size embedded_size(const model::model_config& config) noexcept;
 /// Streams [rows, streams * width] bf16, pre-mix [rows, streams] f32, image flags [rows] u8.
-message_size activation_size(const model::model_config& config) noexcept;
+/// `in_decoder`: of the rows that walk the decoder only.
+message_size activation_size(const model::model_config& config, bool in_decoder) noexcept;
 /// One module's rows: [rows, columns] of head_dim FP8 codes and one scale per 32 of them.
 message_size engram_rows_size(const model::model_config& config) noexcept;
 /// Collapsed streams [wanted, width] bf16.
 message_size head_input_size(const model::model_config& config) noexcept;
+/// New main entries of an owner [entries, packed].
+message_size shared_kv_size(const model::model_config& config) noexcept;
+/// The same entries' index keys.
+message_size index_keys_size(const model::model_config& config) noexcept;
+/// Positions [rows, top-k] i32: a selection, or the request for its entries.
+message_size selection_size(const model::model_config& config, bool in_decoder) noexcept;
+/// Blocks [rows, candidate blocks] i32.
+message_size candidates_size(const model::model_config& config, bool in_decoder) noexcept;
+/// Main entries at the positions that a request names.
+message_size gathered_size(const model::model_config& config) noexcept;
 /// Proposed tokens; with `whole_logits` also [wanted, vocabulary] f32.
 message_size proposal_size(const model::model_config& config, bool whole_logits) noexcept;
 /// Commitments.
 message_size verdict_size() noexcept;
+
+/// What `table` asks; without the entries of an owner and what rows choose. Requests less than the
+/// look-back away from their start have fewer earlier ids.
+step_shape shape_of(const flow::step_table& table, const model::model_config& config) noexcept;
+/// Global entries that the table's rows complete at an owner of this ratio.
+std::uint64_t entries_of(const flow::step_table& table, std::uint32_t ratio) noexcept;
+/// Entries that the table's rows choose at `source`, in total.
+std::uint64_t selected_of(const flow::step_table& table, const model::model_config& config,
+                          const model::layer_schedule& source, bool in_decoder) noexcept;
+
+/// Most entries that `rows` rows of `requests` requests complete at an owner of this ratio.
+std::uint64_t entries_max(std::uint64_t rows, std::uint64_t requests, std::uint32_t ratio) noexcept;
 
 /// Most bytes that one tap can have when a step has `rows` rows and a request `context` positions:
 /// the widest intermediate of a row (index scores over the context; Engram keys and values of all
@@ -59,5 +92,9 @@ inline constexpr std::uint32_t taps_per_step_max = 2048;
 inline constexpr std::uint32_t tap_name_bytes_max = 64;
 /// Bytes that names of taps can add to a step table.
 std::uint64_t tap_names_bytes_max() noexcept;
+/// Bytes that the sampling options of `requests` requests can add to a step table.
+std::uint64_t sampling_bytes_max(std::uint64_t requests) noexcept;
+/// Bytes of the names of taps and the sampling options in `table`.
+std::uint64_t extra_bytes_of(const flow::step_table& table) noexcept;
 
 }  // namespace cedar::topology

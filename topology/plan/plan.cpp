@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/base/check.hpp"
+#include "runtime/model/schedule.hpp"
 
 namespace cedar::topology {
 
@@ -47,6 +48,18 @@ std::string_view to_string(edge_kind kind) noexcept {
       return "engram_rows";
     case edge_kind::activation:
       return "activation";
+    case edge_kind::shared_kv:
+      return "shared_kv";
+    case edge_kind::index_keys:
+      return "index_keys";
+    case edge_kind::selection:
+      return "selection";
+    case edge_kind::candidates:
+      return "candidates";
+    case edge_kind::gather_request:
+      return "gather_request";
+    case edge_kind::gathered:
+      return "gathered";
     case edge_kind::head_input:
       return "head_input";
     case edge_kind::proposal:
@@ -59,8 +72,12 @@ std::string_view to_string(edge_kind kind) noexcept {
   return "?";
 }
 
-step_shape limits_plan::largest_step() const noexcept {
-  return {std::min(requests, rows_per_step), rows_per_step, rows_per_step};
+step_shape limits_plan::largest_step(const model::model_config& config) const noexcept {
+  step_shape shape;
+  shape.requests = std::min(requests, rows_per_step);
+  shape.rows = shape.decoder_rows = shape.wanted = rows_per_step;
+  shape.earlier_ids = shape.requests * config.engram_lookback();
+  return shape;
 }
 
 const node_plan& plan::operator[](node_id id) const {
@@ -101,6 +118,27 @@ std::vector<edge_id> plan::edges_out_of(unit_id producer) const {
 flow::edge_contract plan::contract(edge_id edge, std::uint64_t fingerprint) const {
   const edge_plan& planned = (*this)[edge];
   return {planned.id, planned.name, fingerprint, planned.window_messages, planned.window_bytes};
+}
+
+std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table) const {
+  const edge_plan& planned = (*this)[edge];
+  CEDAR_REQUIRE(planned.kind != edge_kind::tap, "taps are not priced: " + planned.name);
+  const model::schedule schedule(model_);
+  step_shape shape = shape_of(table, model_);
+  if (planned.kind == edge_kind::shared_kv || planned.kind == edge_kind::index_keys)
+    shape.entries = entries_of(table, schedule[planned.layer].ratio);
+  if (planned.groups.empty()) {
+    const bool diagnosed = planned.kind == edge_kind::proposal && table.want_logits;
+    const message_size size = diagnosed ? proposal_size(model_, true) : planned.size;
+    return size.bytes(shape) + (planned.kind == edge_kind::step_table ? extra_bytes_of(table) : 0);
+  }
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t source : planned.groups) {
+    shape.selected =
+        selected_of(table, model_, schedule[source], source >= schedule.decoder_begin());
+    bytes += planned.size.bytes(shape);
+  }
+  return bytes;
 }
 
 traffic_bound plan::traffic(node_id from, node_id to) const {

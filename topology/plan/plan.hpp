@@ -2,13 +2,11 @@
 //
 // 1. Only make_plan() creates a plan: whoever holds one need not check it.
 // 2. Ids are indices into nodes(), devices(), units(), edges(); two processes that plan the same
-// file for
-//    the same model get the same ids.
+//    file for the same model get the same ids.
 // 3. Units are ordered as a row walks them: scheduler, embedding, engram, stages by layer, head.
-// 4. Every window holds `steps_in_flight` messages of the largest size, and the graph of edges
-// without
-//    the scheduler's has no cycle; internal/credit_proof.hpp says why nothing can then wait for
-//    ever.
+// 4. Every window holds the largest messages of `steps_in_flight` steps (of requests and their
+//    replies: of one step), and the graph of edges without the scheduler's and without requests has
+//    no cycle; internal/credit_proof.hpp says why nothing can then wait for ever.
 // A plan names units, not tensors: the loader knows which tensors a unit needs.
 #pragma once
 
@@ -25,6 +23,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/flow/edge.hpp"
 #include "runtime/model/config.hpp"
+#include "runtime/model/sharing.hpp"
 #include "topology/document/diagnostic.hpp"
 #include "topology/document/document.hpp"
 #include "topology/plan/message_size.hpp"
@@ -80,6 +79,8 @@ struct stage_role {
   std::vector<std::uint32_t> engram_layers;  ///< of its layers, those that Engram rows arrive for
   bool first = false;  ///< takes embedding rows
   bool last = false;  ///< feeds the head
+  model::shared_state imports;  ///< what its layers need of earlier stages
+  model::shared_state exports;  ///< what its layers make for later stages
 };
 struct head_role {};
 using unit_role = std::variant<scheduler_role, embedding_role, engram_role, stage_role, head_role>;
@@ -98,6 +99,12 @@ enum class edge_kind : std::uint8_t {
   embedded,  ///< embedding -> first stage
   engram_rows,  ///< engram -> stage, one edge for each module
   activation,  ///< stage -> next stage
+  shared_kv,  ///< owner's stage -> each later stage that reads it (`mirror`)
+  index_keys,  ///< owner's stage -> each later stage that selects by its keys
+  selection,  ///< index source's stage -> each later stage that uses its selection
+  candidates,  ///< candidate source's stage -> each later stage that is restricted to them
+  gather_request,  ///< stage that reads an owner -> the owner's stage (`gather`)
+  gathered,  ///< owner's stage -> the stage that asked
   head_input,  ///< last stage -> head
   proposal,  ///< head -> scheduler
   verdict,  ///< scheduler -> every stage: they hold state
@@ -112,7 +119,13 @@ struct edge_plan {
   unit_id consumer;
   node_id from;  ///< the producer's node
   node_id to;  ///< the consumer's node
-  std::uint32_t layer = 0;  ///< engram_rows: the layer whose module this is; else 0
+  /// engram_rows: the layer whose module this is. shared_kv, index_keys, gather_request, gathered:
+  /// the owner. selection, candidates: the layer that chose. Else 0.
+  std::uint32_t layer = 0;
+  std::uint32_t reader = 0;  ///< gather_request, gathered: first layer of the stage that asks
+  /// gather_request, gathered: the index sources by which the stage asks, one message of a step for
+  /// each. Else empty: one message a step.
+  std::vector<std::uint32_t> groups;
   std::string name;  ///< "encoder -> decoder activation"
   message_size size;  ///< of an ordinary message; all zero for taps
   std::uint64_t message_bytes_max = 0;  ///< largest legal message, diagnostics included
@@ -121,6 +134,9 @@ struct edge_plan {
   std::uint32_t queue_messages_max = 0;  ///< messages that may wait at the producer for credit
 
   bool crosses() const noexcept { return from != to; }
+  std::uint32_t messages_per_step() const noexcept {
+    return groups.empty() ? 1 : static_cast<std::uint32_t>(groups.size());
+  }
 };
 
 struct limits_plan {
@@ -129,8 +145,10 @@ struct limits_plan {
   std::uint32_t context = 0;  ///< positions a request may have, prompt and answer
   std::uint32_t steps_in_flight = 0;  ///< steps whose verdict is not out
 
-  /// The largest step: every row of it wanted, as many requests as there may be.
-  step_shape largest_step() const noexcept;
+  /// The largest step: every row of it wanted and on its way through the decoder, as many requests
+  /// as there may be. Entries and selections depend on the edge: edge_plan::message_bytes_max has
+  /// them.
+  step_shape largest_step(const model::model_config& config) const noexcept;
 };
 
 struct transport_plan {
@@ -183,6 +201,9 @@ class plan {
   const control_plan& control() const noexcept { return control_; }
   const security_plan& security() const noexcept { return security_; }
 
+  /// The model that it was made for.
+  const model::model_config& model() const noexcept { return model_; }
+
   /// By id; a foreign id is a defect.
   const node_plan& operator[](node_id id) const;
   const device_plan& operator[](device_id id) const;
@@ -199,14 +220,19 @@ class plan {
 
   /// What both ends of an edge agree on, for the model with this fingerprint.
   flow::edge_contract contract(edge_id edge, std::uint64_t fingerprint) const;
+  /// Bytes (flow::credit_bytes) that the messages of `table`'s step have on an edge, all
+  /// edge_plan::messages_per_step() of them together. Exact, but for verdicts, which may settle
+  /// cancelled requests beside those of the step. Requires: not a tap edge.
+  std::uint64_t expected_bytes(edge_id edge, const flow::step_table& table) const;
   /// Over all edges from one node to another. Zero if none.
   traffic_bound traffic(node_id from, node_id to) const;
 
  private:
   friend class internal::planner;
-  plan() = default;
+  explicit plan(const model::model_config& model) : model_(model) {}
 
   std::string file_;
+  model::model_config model_;
   std::vector<node_plan> nodes_;
   std::vector<device_plan> devices_;
   std::vector<unit_plan> units_;

@@ -103,7 +103,7 @@ std::string formula(const message_size& size) {
 }
 
 std::string edges_text(const plan& planned) {
-  const step_shape full = planned.limits().largest_step();
+  const step_shape full = planned.limits().largest_step(planned.model());
   table rows = {{"id", "edge", "path", "full step", "credit", "messages", "size"}};
   std::uint64_t crossing = 0;
   for (const edge_plan& edge : planned.edges()) {

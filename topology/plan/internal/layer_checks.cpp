@@ -1,10 +1,7 @@
 #include "topology/plan/internal/layer_checks.hpp"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-
-#include "runtime/model/schedule.hpp"
 
 namespace cedar::topology::internal {
 
@@ -40,55 +37,6 @@ std::vector<const stage_entry*> sorted_stages(const document& topology) {
     return a->layers.value.first < b->layers.value.first;
   });
   return sorted;
-}
-
-/// What the layers after a cut lack before it: text by text.
-std::vector<std::string> separations(const model::schedule& schedule,
-                                     const model::model_config& config, std::uint32_t cut) {
-  std::map<std::uint32_t, std::vector<std::uint32_t>> owners;
-  std::map<std::uint32_t, std::vector<std::uint32_t>> sources;
-  std::vector<std::uint32_t> candidate_users;
-  for (std::uint32_t layer = cut + 1; layer < schedule.layers(); ++layer) {
-    const model::layer_schedule& each = schedule[layer];
-    if (each.owner && *each.owner <= cut) owners[*each.owner].push_back(layer);
-    if (each.index_source && *each.index_source <= cut)
-      sources[*each.index_source].push_back(layer);
-    if (each.uses_candidates && config.candidate_source && *config.candidate_source <= cut) {
-      candidate_users.push_back(layer);
-    }
-  }
-  std::vector<std::string> texts;
-  for (const auto& [owner, readers] : owners) {
-    texts.push_back(layers_text(readers) + " from the owner of their global KV, layer " +
-                    std::to_string(owner));
-  }
-  for (const auto& [source, users] : sources) {
-    texts.push_back(layers_text(users) + " from the source of their selection, layer " +
-                    std::to_string(source));
-  }
-  if (!candidate_users.empty()) {
-    texts.push_back(layers_text(candidate_users) + " from the source of their candidates, layer " +
-                    std::to_string(*config.candidate_source));
-  }
-  return texts;
-}
-
-/// "after layer 3 or after layer 5": the free cuts around `cut`.
-std::string nearest_cuts(const model::schedule& schedule, std::uint32_t cut) {
-  std::vector<std::string> texts;
-  for (std::uint32_t before = cut; before-- > 0;) {
-    if (!schedule.cut_is_free(before)) continue;
-    texts.push_back("after layer " + std::to_string(before));
-    break;
-  }
-  for (std::uint32_t after = cut + 1; after + 1 < schedule.layers(); ++after) {
-    if (!schedule.cut_is_free(after)) continue;
-    texts.push_back("after layer " + std::to_string(after));
-    break;
-  }
-  if (texts.empty()) return "this model has no legal cut: keep all layers on one stage";
-  return "cut " + texts.front() + (texts.size() > 1 ? " or " + texts.back() : "") +
-         "; splitting layers that share state is not in this version";
 }
 
 }  // namespace
@@ -144,22 +92,6 @@ bool check_layers(const document& topology, const model::model_config& config,
                std::to_string(config.layers - 1));
   }
   return valid;
-}
-
-void check_cuts(const document& topology, const model::model_config& config,
-                std::vector<diagnostic>& out) {
-  const model::schedule schedule(config);
-  const auto& stages = topology.units.stages;
-  for (std::size_t i = 0; i + 1 < stages.size(); ++i) {
-    const std::uint32_t cut = stages[i].layers.value.last;
-    if (schedule.cut_is_free(cut)) continue;
-    std::string text = "the cut after layer " + std::to_string(cut) + ", between stages '" +
-                       stages[i].name.value + "' and '" + stages[i + 1].name.value +
-                       "', separates ";
-    const auto reasons = separations(schedule, config, cut);
-    for (std::size_t k = 0; k < reasons.size(); ++k) text += (k == 0 ? "" : "; ") + reasons[k];
-    out.push_back(topology.mistake(stages[i].layers.where, text, nearest_cuts(schedule, cut)));
-  }
 }
 
 }  // namespace cedar::topology::internal

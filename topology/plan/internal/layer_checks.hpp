@@ -1,5 +1,4 @@
-// Checks of how the stages divide the layers: each layer on exactly one stage, in order, and no cut
-// through a group of layers that share state.
+// Checks of how the stages divide the layers: each layer on exactly one stage, in order.
 #pragma once
 
 #include <string>
@@ -14,12 +13,6 @@ namespace cedar::topology::internal {
 /// none.
 bool check_layers(const document& topology, const model::model_config& config,
                   std::vector<diagnostic>& out);
-
-/// Reports cuts that separate a reader from its owner, a layer from its index source, or a user of
-/// the candidate pool from its source; with the nearest legal cuts. Requires check_layers() ==
-/// true.
-void check_cuts(const document& topology, const model::model_config& config,
-                std::vector<diagnostic>& out);
 
 /// "layer 3", "layers 3, 5-7": ascending layers in words.
 std::string layers_text(const std::vector<std::uint32_t>& layers);

@@ -1,11 +1,13 @@
 #include "topology/plan/internal/planner.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/base/check.hpp"
 #include "topology/plan/internal/address.hpp"
 #include "topology/plan/internal/credit_proof.hpp"
 #include "topology/plan/internal/name_checks.hpp"
+#include "topology/plan/internal/split_checks.hpp"
 
 namespace cedar::topology::internal {
 
@@ -20,6 +22,12 @@ std::vector<std::uint32_t> within(const std::vector<std::uint32_t>& layers, laye
   std::copy_if(layers.begin(), layers.end(), std::back_inserter(out),
                [&](std::uint32_t layer) { return layer >= range.first && layer <= range.last; });
   return out;
+}
+
+bool of_a_layer(edge_kind kind) {
+  return kind == edge_kind::engram_rows || kind == edge_kind::shared_kv ||
+         kind == edge_kind::index_keys || kind == edge_kind::selection ||
+         kind == edge_kind::candidates;
 }
 
 std::vector<std::string> words_or(const std::vector<located<std::string>>& words,
@@ -45,6 +53,7 @@ tl::expected<plan, std::string> planner::make() {
   std::vector<proof_edge> edges;
   for (const edge_plan& edge : plan_.edges_) {
     if (edge.kind == edge_kind::tap) continue;  // several a step; the scheduler always takes them
+    if (!edge.groups.empty()) continue;  // requests and replies
     edges.push_back({edge.producer.value, edge.consumer.value, edge.name, edge.message_bytes_max,
                      edge.window_messages, edge.window_bytes});
   }
@@ -126,13 +135,39 @@ void planner::place_units() {
   if (units.engram) {
     engram_ = add_unit("engram", units.engram->device.value, engram_role{config_.engram.layers});
   }
-  for (const stage_entry& stage : units.stages) {
-    const layer_range layers = stage.layers.value;
-    stages_.push_back(add_unit(stage.name.value, stage.device.value,
-                               stage_role{layers, within(config_.engram.layers, layers),
-                                          layers.first == 0, layers.last + 1 == config_.layers}));
-  }
+  place_stages();
   head_ = add_unit("head", units.head.device.value, head_role{});
+}
+
+void planner::place_stages() {
+  const std::set<std::uint32_t> gather = gather_owners(document_);
+  std::vector<stage_role> roles;
+  for (const stage_entry& stage : document_.units.stages) {
+    const layer_range layers = stage.layers.value;
+    stage_role role;
+    role.layers = layers;
+    role.engram_layers = within(config_.engram.layers, layers);
+    role.first = layers.first == 0;
+    role.last = layers.last + 1 == config_.layers;
+    role.imports = model::shared_needs(schedule_, config_, layers.first, layers.last, gather);
+    for (stage_role& earlier : roles)
+      earlier.exports = model::merged(
+          earlier.exports, model::made_by(role.imports, earlier.layers.first, earlier.layers.last));
+    roles.push_back(std::move(role));
+  }
+  for (std::size_t i = 0; i < roles.size(); ++i) {
+    const stage_entry& stage = document_.units.stages[i];
+    stages_.push_back(add_unit(stage.name.value, stage.device.value, std::move(roles[i])));
+  }
+}
+
+unit_id planner::stage_of(std::uint32_t layer) const {
+  const auto found = std::ranges::find_if(stages_, [&](unit_id stage) {
+    const layer_range layers = std::get<stage_role>(plan_[stage].role).layers;
+    return layer >= layers.first && layer <= layers.last;
+  });
+  CEDAR_ASSERT(found != stages_.end(), "every layer is on a stage");
+  return *found;
 }
 
 edge_plan planner::new_edge(edge_kind kind, unit_id producer, unit_id consumer) const {
@@ -151,18 +186,63 @@ edge_plan planner::new_edge(edge_kind kind, unit_id producer, unit_id consumer) 
 void planner::connect(edge_kind kind, unit_id producer, unit_id consumer, const message_size& size,
                       std::uint64_t extra_bytes, std::uint32_t layer) {
   const std::uint32_t steps = plan_.limits_.steps_in_flight;
-  step_shape largest = plan_.limits_.largest_step();
+  step_shape largest = plan_.limits_.largest_step(config_);
   // A verdict may settle requests that have no row in its step: those that were cancelled.
   if (kind == edge_kind::verdict) largest.requests = plan_.limits_.requests;
+  if (size.per_entry != 0)
+    largest.entries = entries_max(largest.rows, largest.requests, schedule_[layer].ratio);
   edge_plan edge = new_edge(kind, producer, consumer);
   edge.layer = layer;
-  if (kind == edge_kind::engram_rows) edge.name += " of layer " + std::to_string(layer);
+  if (of_a_layer(kind)) edge.name += " of layer " + std::to_string(layer);
   edge.size = size;
   edge.message_bytes_max = size.bytes(largest) + extra_bytes;
   edge.window_messages = steps;
   edge.window_bytes = steps * edge.message_bytes_max;
   edge.queue_messages_max = steps;
   plan_.edges_.push_back(std::move(edge));
+}
+
+void planner::connect_shared_state(unit_id reader) {
+  const model::shared_state imports = std::get<stage_role>(plan_[reader].role).imports;
+  for (const std::uint32_t owner : imports.entries)
+    connect(edge_kind::shared_kv, stage_of(owner), reader, shared_kv_size(config_), 0, owner);
+  for (const std::uint32_t owner : imports.index_keys)
+    connect(edge_kind::index_keys, stage_of(owner), reader, index_keys_size(config_), 0, owner);
+  for (const std::uint32_t source : imports.selections)
+    connect(edge_kind::selection, stage_of(source), reader,
+            selection_size(config_, in_decoder(source)), 0, source);
+  for (const std::uint32_t source : imports.candidates)
+    connect(edge_kind::candidates, stage_of(source), reader,
+            candidates_size(config_, in_decoder(source)), 0, source);
+  for (const std::uint32_t owner : imports.gathered) connect_gather(reader, owner);
+}
+
+void planner::connect_gather(unit_id reader, std::uint32_t owner) {
+  const layer_range layers = std::get<stage_role>(plan_[reader].role).layers;
+  std::set<std::uint32_t> sources;
+  for (std::uint32_t layer = layers.first; layer <= layers.last; ++layer)
+    if (schedule_[layer].owner == owner) sources.insert(*schedule_[layer].index_source);
+
+  step_shape largest = plan_.limits_.largest_step(config_);
+  largest.selected =
+      largest.rows * std::min(config_.index_topk, plan_.limits_.context / schedule_[owner].ratio);
+  const auto add = [&](edge_kind kind, unit_id producer, unit_id consumer,
+                       const message_size& size) {
+    edge_plan edge = new_edge(kind, producer, consumer);
+    edge.layer = owner;
+    edge.reader = layers.first;
+    edge.name += " of layer " + std::to_string(owner);
+    edge.groups.assign(sources.begin(), sources.end());
+    edge.size = size;
+    edge.message_bytes_max = size.bytes(largest);
+    edge.window_messages = edge.messages_per_step();
+    edge.window_bytes = edge.window_messages * edge.message_bytes_max;
+    edge.queue_messages_max = edge.window_messages;
+    plan_.edges_.push_back(std::move(edge));
+  };
+  add(edge_kind::gather_request, reader, stage_of(owner),
+      selection_size(config_, in_decoder(*sources.begin())));
+  add(edge_kind::gathered, stage_of(owner), reader, gathered_size(config_));
 }
 
 void planner::connect_taps(unit_id producer) {
@@ -176,10 +256,12 @@ void planner::connect_taps(unit_id producer) {
 }
 
 void planner::connect_units() {
-  const message_size table = step_table_size(config_);
+  const message_size table = step_table_size();
+  const std::uint64_t table_extra =
+      tap_names_bytes_max() + sampling_bytes_max(plan_.limits_.largest_step(config_).requests);
   for (const unit_plan& unit : plan_.units_) {
     if (unit.id == scheduler_) continue;
-    connect(edge_kind::step_table, scheduler_, unit.id, table, tap_names_bytes_max());
+    connect(edge_kind::step_table, scheduler_, unit.id, table, table_extra);
   }
   connect(edge_kind::embedded, embedding_, stages_.front(), embedded_size(config_));
   for (const unit_id stage : stages_) {
@@ -188,11 +270,15 @@ void planner::connect_units() {
     }
   }
   for (std::size_t i = 1; i < stages_.size(); ++i) {
-    connect(edge_kind::activation, stages_[i - 1], stages_[i], activation_size(config_));
+    // The first decoder layer takes all rows: it makes the entries of those that end there.
+    const bool inside =
+        std::get<stage_role>(plan_[stages_[i]].role).layers.first > schedule_.decoder_begin();
+    connect(edge_kind::activation, stages_[i - 1], stages_[i], activation_size(config_, inside));
   }
+  for (const unit_id stage : stages_) connect_shared_state(stage);
   connect(edge_kind::head_input, stages_.back(), head_, head_input_size(config_));
   const message_size tokens = proposal_size(config_, false);
-  const step_shape largest = plan_.limits_.largest_step();
+  const step_shape largest = plan_.limits_.largest_step(config_);
   const std::uint64_t logits = proposal_size(config_, true).bytes(largest) - tokens.bytes(largest);
   connect(edge_kind::proposal, head_, scheduler_, tokens, logits);
   for (const unit_id stage : stages_) {

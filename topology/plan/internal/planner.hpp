@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/model/config.hpp"
+#include "runtime/model/schedule.hpp"
 #include "topology/plan/plan.hpp"
 
 namespace cedar::topology::internal {
@@ -15,7 +16,7 @@ class planner {
   /// Both outlive the planner. Requires: the checks of name_checks.hpp and layer_checks.hpp found
   /// nothing.
   planner(const document& topology, const model::model_config& config)
-      : document_(topology), config_(config) {}
+      : document_(topology), config_(config), schedule_(config), plan_(config) {}
 
   /// Error: why the credit graph could deadlock.
   tl::expected<plan, std::string> make();
@@ -23,20 +24,29 @@ class planner {
  private:
   void place_nodes_and_devices();
   void place_units();
+  void place_stages();
   void place_bounds();
   void connect_units();
 
   unit_id add_unit(std::string name, node_id node, std::optional<device_id> device, unit_role role);
   unit_id add_unit(std::string name, const std::string& device, unit_role role);
-  /// Adds an edge of ordinary messages; `extra_bytes` on top of the size is what diagnostics may
-  /// add.
+  /// Adds an edge of one message a step; `extra_bytes` on top of the size is what diagnostics and
+  /// sampling options may add.
   void connect(edge_kind kind, unit_id producer, unit_id consumer, const message_size& size,
                std::uint64_t extra_bytes = 0, std::uint32_t layer = 0);
+  /// Edges of the state that stages on both sides of a cut share, into `reader`.
+  void connect_shared_state(unit_id reader);
+  /// The request for entries of `owner` and the reply.
+  void connect_gather(unit_id reader, std::uint32_t owner);
   void connect_taps(unit_id producer);
+  /// The stage that holds `layer`.
+  unit_id stage_of(std::uint32_t layer) const;
+  bool in_decoder(std::uint32_t layer) const { return layer >= schedule_.decoder_begin(); }
   edge_plan new_edge(edge_kind kind, unit_id producer, unit_id consumer) const;
 
   const document& document_;
   const model::model_config& config_;
+  model::schedule schedule_;
   plan plan_;
   unit_id scheduler_;
   unit_id embedding_;

@@ -362,4 +362,23 @@ BOOST_AUTO_TEST_CASE(survives_deep_nesting_and_recursive_aliases) {
   bad(bomb);
 }
 
+BOOST_AUTO_TEST_CASE(splits_are_a_list_of_owners_and_modes) {
+  const document d = good(minimal + "splits:\n  - {owner: 6, mode: mirror}\n");
+  BOOST_REQUIRE(d.splits.size() == 1U);
+  BOOST_TEST(d.splits[0].owner.value == 6U);
+  at(d.splits[0].owner.where, 14, 13);
+  BOOST_TEST(d.splits[0].mode.value == "mirror");
+  at(d.splits[0].mode.where, 14, 22);
+  BOOST_TEST(good(minimal + "splits: []\n").splits.empty());
+  expect(minimal + "splits: mirror\n",
+         {"13:9 'splits' must be a list of splits, not 'mirror' | write splits:, a list of {owner: "
+          "LAYER, mode: mirror}"});
+  expect(minimal + "splits: [{owner: six, mode: mirror}, {layer: 6, mode: mirror}, {owner: 2}]\n",
+         {"13:18 'splits[0].owner' must be a whole number, not 'six'",
+          "13:38 'splits[1].owner' is missing | write owner: LAYER, the layer that creates the "
+          "global KV",
+          "13:39 unknown key 'layer' in 'splits[1]' | known are: owner, mode",
+          "13:64 'splits[2].mode' is missing | write mode: mirror, or mode: gather"});
+}
+
 BOOST_AUTO_TEST_SUITE_END()

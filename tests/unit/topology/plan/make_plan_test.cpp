@@ -110,11 +110,12 @@ BOOST_AUTO_TEST_CASE(grants_each_edge_the_steps_in_flight_at_their_largest) {
     BOOST_TEST(edge.window_bytes == 3 * bytes);
     BOOST_TEST(edge.queue_messages_max == 3U);
   };
-  expect("scheduler -> decoder step_table", 100 * 4 + 4 * (20 + 3 * 4) + 2048 * (2 + 64));
-  expect("embedding -> encoder embedded", 100 * 257 + 4 * 20);
-  expect("engram -> encoder engram_rows of layer 1", 100 * 6 * 33 + 4 * 20);
-  expect("encoder -> decoder activation", 100 * 1041 + 4 * 20);
-  expect("decoder -> head head_input", 100 * 256 + 4 * 20);
+  expect("scheduler -> decoder step_table",
+         100 * 4 + 4 * (24 + 3 * 4) + 2048 * (2 + 64) + 4 * (56 + 1024 * 8));
+  expect("embedding -> encoder embedded", 100 * 257 + 4 * 24);
+  expect("engram -> encoder engram_rows of layer 1", 100 * 6 * 33 + 4 * 24);
+  expect("encoder -> decoder activation", 100 * 1041 + 4 * 24);
+  expect("decoder -> head head_input", 100 * 256 + 4 * 24);
   expect("head -> scheduler proposal", 100 * (20 + 2048 * 4));
   expect("scheduler -> encoder verdict", 4 * 13);
   const edge_plan& tap = edge_called(p, "encoder -> scheduler tap");
@@ -127,7 +128,7 @@ BOOST_AUTO_TEST_CASE(a_step_of_few_rows_has_few_requests_but_a_verdict_may_settl
   const plan p =
       planned(with(two_nodes, "rows_per_step: 100, requests: 4", "rows_per_step: 2, requests: 9"));
   BOOST_TEST(edge_called(p, "encoder -> decoder activation").message_bytes_max ==
-             2U * 1041 + 2 * 20);
+             2U * 1041 + 2 * 24);
   BOOST_TEST(edge_called(p, "scheduler -> encoder verdict").message_bytes_max == 9U * 13);
 }
 

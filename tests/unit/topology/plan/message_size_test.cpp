@@ -4,6 +4,7 @@
 // row.
 #include "topology/plan/message_size.hpp"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 
 #include "runtime/flow/messages.hpp"
@@ -15,11 +16,18 @@ using test::configuration;
 
 namespace {
 
-/// A step of three requests in mid-answer: 5, 1 and 7 rows, of which 1, 1 and 0 are wanted.
-const step_shape shape{3, 13, 2};
-
+/// Three requests: 5, 1 and 7 rows, of which 1, 1 and 0 are wanted, and 2, 1 and 0 walk the
+/// decoder.
 std::vector<flow::row_span> spans() {
-  return {{request_id{1}, 100, 5, 4}, {request_id{2}, 50, 1, 0}, {request_id{9}, 3, 7, 7}};
+  return {{request_id{1}, 100, 5, 4, 103}, {request_id{2}, 50, 1, 0}, {request_id{9}, 1, 7, 7, 99}};
+}
+
+flow::step_table table_of_three() {
+  flow::step_table table;
+  table.spans = spans();
+  table.tokens.assign(13, 7);
+  table.lookback.assign(3 + 3 + 1, 7);
+  return table;
 }
 
 flow::payload_ref bytes(std::uint64_t count) {
@@ -42,14 +50,12 @@ BOOST_AUTO_TEST_CASE(agree_with_the_messages_that_are_charged) {
     const model::model_config& c = configuration(name);
     const std::uint64_t d = c.width;
 
-    flow::step_table table;
-    table.spans = spans();
-    table.tokens.assign(13, 7);
-    table.lookback.assign(std::size_t{3} * (c.engram.max_ngram - 1), 7);
-    BOOST_TEST(step_table_size(c).bytes(shape) == flow::credit_bytes(table));
+    const step_shape shape = shape_of(table_of_three(), c);
+    BOOST_TEST(step_table_size().bytes(shape) == flow::credit_bytes(table_of_three()));
 
     BOOST_TEST(embedded_size(c).bytes(shape) == block_bytes(13 * (d * 2 + 1)));
-    BOOST_TEST(activation_size(c).bytes(shape) == block_bytes(13 * (4 * d * 2 + 4 * 4 + 1)));
+    BOOST_TEST(activation_size(c, false).bytes(shape) == block_bytes(13 * (4 * d * 2 + 4 * 4 + 1)));
+    BOOST_TEST(activation_size(c, true).bytes(shape) == block_bytes(3 * (4 * d * 2 + 4 * 4 + 1)));
     BOOST_TEST(head_input_size(c).bytes(shape) == block_bytes(2 * d * 2));
     const std::uint64_t columns = std::uint64_t{c.engram.max_ngram - 1} * c.engram.heads;
     BOOST_TEST(engram_rows_size(c).bytes(shape) ==
@@ -70,10 +76,45 @@ BOOST_AUTO_TEST_CASE(agree_with_the_messages_that_are_charged) {
 BOOST_AUTO_TEST_CASE(are_those_of_the_released_model) {
   const model::model_config& c = configuration("released");
   BOOST_TEST(embedded_size(c).per_row == 10240U + 1U);
-  BOOST_TEST(activation_size(c).per_row == 40960U + 16U + 1U);
+  BOOST_TEST(activation_size(c, false).per_row == 40960U + 16U + 1U);
   BOOST_TEST(head_input_size(c).per_wanted == 10240U);
   BOOST_TEST(head_input_size(c).per_row == 0U);
   BOOST_TEST(engram_rows_size(c).per_row == 6336U);
+  BOOST_TEST(shared_kv_size(c).per_entry == 288U);
+  BOOST_TEST(index_keys_size(c).per_entry == 68U);
+  BOOST_TEST(selection_size(c, false).per_row == 2048U);
+  BOOST_TEST(selection_size(c, true).per_decoder_row == 2048U);
+  BOOST_TEST(candidates_size(c, true).per_decoder_row == 8192U);
+  BOOST_TEST(gathered_size(c).per_selected == 288U);
+}
+
+BOOST_AUTO_TEST_CASE(count_what_a_step_completes_and_chooses) {
+  const flow::step_table table = table_of_three();
+  // Positions 100-104, 50, 1-7: of ratio 2 the entries that end at 101, 103; none; 1, 3, 5, 7.
+  BOOST_TEST(entries_of(table, 2) == 2U + 0 + 4);
+  BOOST_TEST(entries_of(table, 1) == 13U);
+  const model::model_config& c = configuration("cedar-tiny");
+  const model::schedule schedule(c);
+  // Layer 2 (ratio 2, top 32): rows see 50, 51, 51, 52, 52; 25; 1, 1, 2, 2, 3, 3, 4 entries.
+  BOOST_TEST(selected_of(table, c, schedule[2], false) == 5U * 32 + 25 + 16);
+  // Layer 6 (ratio 1), rows of the decoder only: positions 103, 104, 50.
+  BOOST_TEST(selected_of(table, c, schedule[6], true) == 3U * 32);
+}
+
+BOOST_AUTO_TEST_CASE(bound_the_entries_of_a_step) {
+  for (std::uint32_t ratio = 1; ratio <= 4; ++ratio)
+    for (std::uint32_t rows = 1; rows <= 9; ++rows) {
+      std::uint64_t most = 0;
+      for (std::uint32_t first = 0; first < ratio; ++first) {
+        flow::step_table table;
+        table.spans = {{request_id{1}, first, rows, rows}};
+        most = std::max(most, entries_of(table, ratio));
+      }
+      BOOST_TEST(entries_max(rows, 1, ratio) == most);
+    }
+  // Two requests of one row each, both of which complete an entry.
+  BOOST_TEST(entries_max(2, 2, 4) == 2U);
+  BOOST_TEST(entries_max(10, 2, 4) == 4U);
 }
 
 BOOST_AUTO_TEST_CASE(bound_the_largest_tap_and_the_longest_list_of_names) {
@@ -94,6 +135,14 @@ BOOST_AUTO_TEST_CASE(bound_the_largest_tap_and_the_longest_list_of_names) {
   flow::step_table table;
   table.taps.assign(taps_per_step_max, std::string(tap_name_bytes_max, 'n'));
   BOOST_TEST(flow::credit_bytes(table) == tap_names_bytes_max());
+  table.taps.clear();
+  table.sampling.resize(2);
+  for (flow::request_sampling& entry : table.sampling)
+    entry.options.bias.resize(flow::token_biases_max);
+  BOOST_TEST(flow::credit_bytes(table) == sampling_bytes_max(2));
+  table.taps = {"L3.attn.out"};
+  table.sampling[0].options.bias.clear();
+  BOOST_TEST(flow::credit_bytes(table) == extra_bytes_of(table));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -71,14 +71,56 @@ BOOST_AUTO_TEST_CASE(cuts_between_layers_that_share_state) {
       {"15:31 the cut after layer 2, between stages 'encoder' and 'decoder', separates layer 3 "
        "from the "
        "owner of their global KV, layer 2; layer 3 from the source of their selection, layer 2 | "
-       "cut "
-       "after layer 1 or after layer 3; splitting layers that share state is not in this version"});
+       "write splits: [{owner: 2, mode: mirror}] (or mode: gather), or cut after layer 1 or after "
+       "layer 3"});
   expect(cut("0-7", "8-11"),
          {"15:31 the cut after layer 7, between stages 'encoder' and 'decoder', separates layers "
           "8-11 from "
           "the owner of their global KV, layer 6; layers 8, 10 from the source of their "
           "candidates, layer "
-          "6 | cut after layer 5; splitting layers that share state is not in this version"});
+          "6 | write splits: [{owner: 6, mode: mirror}] (or mode: gather), or cut after layer 5"});
+  for (const std::string mode : {"mirror", "gather"})
+    planned(cut("0-7", "8-11") + "splits: [{owner: 6, mode: " + mode + "}]\n");
+}
+
+BOOST_AUTO_TEST_CASE(cuts_of_several_owners_some_of_which_the_file_names) {
+  const std::string three = with(
+      cut("0-2", "3-7"), "  head:", "    - {name: last, layers: 8-11, device: back-cpu}\n  head:");
+  const auto missing_both = mistakes(three);
+  BOOST_REQUIRE(missing_both.size() == 2U);
+  for (const std::string& each : missing_both)
+    BOOST_TEST(each.find("write splits: [{owner: 2, mode: mirror}, {owner: 6, mode: mirror}] (or "
+                         "mode: gather), or cut after layer") != std::string::npos);
+  const auto missing_one = mistakes(three + "splits: [{owner: 2, mode: gather}]\n");
+  BOOST_REQUIRE(missing_one.size() == 1U);
+  BOOST_TEST(missing_one[0].find("16:31 the cut after layer 7") == 0U);
+  BOOST_TEST(missing_one[0].find("| add {owner: 6, mode: mirror} to 'splits' (or mode: gather), or "
+                                 "cut after layer 5") != std::string::npos);
+  planned(three + "splits:\n  - {owner: 2, mode: gather}\n  - {owner: 6, mode: mirror}\n");
+}
+
+BOOST_AUTO_TEST_CASE(splits_that_do_not_exist) {
+  const std::string split = cut("0-7", "8-11");
+  expect(split + "splits: [{owner: 6, mode: mirrror}]\n",
+         {"19:27 there is no split mode 'mirrror' | did you mean 'mirror'?"});
+  expect(split + "splits:\n  - {owner: 6, mode: mirror}\n  - {owner: 6, mode: gather}\n",
+         {"21:13 the split of owner 6 stands twice; the first is in line 20"});
+  expect(split + "splits: [{owner: 6, mode: mirror}, {owner: 3, mode: mirror}]\n",
+         {"19:44 layer 3 owns no global KV to split | the owners are layers 2, 4, 6"});
+  expect(split + "splits: [{owner: 6, mode: mirror}, {owner: 2, mode: mirror}]\n",
+         {"19:44 no cut separates owner 2 from its readers, layers 2-3 | remove the entry, or cut "
+          "between them"});
+  model::model_config windows = configuration("cedar-tiny");
+  windows.kv_sources.clear();
+  windows.index_sources.clear();
+  windows.candidate_source.reset();
+  windows.compress_ratios.assign(windows.compress_ratios.size(), 0);
+  const auto made = make_plan(
+      *parse_document(two_nodes + "splits: [{owner: 6, mode: mirror}]\n", "x.yaml"), windows);
+  BOOST_REQUIRE(!made);
+  BOOST_TEST(to_string(made.error()) ==
+             "x.yaml:19:18: layer 6 owns no global KV to split\n  hint: remove the entry: no layer "
+             "of this model does\n");
 }
 
 BOOST_AUTO_TEST_CASE(every_cut_of_the_released_model_is_judged) {

@@ -24,9 +24,9 @@ BOOST_AUTO_TEST_CASE(shows_placement_edges_and_bounds) {
            "encoder +front +front-cpu \\(cpu\\) +layers 0-5",
            "100 rows of 4 requests",
            // bytes of a full step, credit in bytes and messages, formula
-           "encoder -> decoder activation +between nodes +104,180 +312,540 +3 +1,041 a row \\+ 20 "
+           "encoder -> decoder activation +between nodes +104,196 +312,588 +3 +1,041 a row \\+ 24 "
            "a request",
-           "engram -> encoder engram_rows of layer 1 +in memory +19,880",
+           "engram -> encoder engram_rows of layer 1 +in memory +19,896",
            "head -> scheduler proposal +between nodes +2,000 +2,463,600 +3 +20 a wanted row",
            "3 more edges carry taps",
            "100 rows a step, 4 requests, 1000 positions a request, 3 steps in flight",
@@ -38,9 +38,9 @@ BOOST_AUTO_TEST_CASE(shows_placement_edges_and_bounds) {
        }) {
     BOOST_TEST(std::regex_search(text, std::regex(line)), line);
   }
-  // step tables to decoder and head: 528 each; activation; proposal; verdict to decoder: 52.
+  // step tables to decoder and head: 544 each; activation; proposal; verdict to decoder: 52.
   BOOST_TEST(
-      std::regex_search(text, std::regex("107,288 bytes of a full step cross between nodes")));
+      std::regex_search(text, std::regex("107,336 bytes of a full step cross between nodes")));
 }
 
 BOOST_AUTO_TEST_CASE(has_neither_trailing_blanks_nor_a_missing_end) {
