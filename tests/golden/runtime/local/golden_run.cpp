@@ -16,42 +16,55 @@ T unwrap(result<T> value) {
   return std::move(*value);
 }
 
-/// Recorded selections of rows [first, first + count).
-struct recorded_selections {
-  stage::selection_overrides overrides;
-  std::vector<kernels::matrix_buffer<std::int32_t>> experts;  // what the overrides refer to
+/// Rows [first, first + count) of a recorded run.
+struct row_range {
+  std::size_t first = 0;
+  std::size_t count = 0;
+};
 
-  recorded_selections(const golden_file& file, const model::model_config& config, std::size_t first,
-                      std::size_t count) {
-    for (const std::uint32_t layer : config.index_sources) add_positions(file, layer, first, count);
-    experts.reserve(config.layers);
-    for (std::uint32_t layer = 0; layer < config.layers; ++layer)
-      add_experts(file, config, layer, first, count);
+/// Recorded selections, to be replayed.
+class recorded_selections {
+ public:
+  recorded_selections(const golden_file& file, const model::model_config& config)
+      : file_(file), config_(config) {
+    experts_.reserve(config.layers);
   }
 
+  /// Layers [first, last] get what the file has under `prefix` for `rows`.
+  void add(const std::string& prefix, std::uint32_t first, std::uint32_t last, row_range rows) {
+    for (const std::uint32_t layer : config_.index_sources)
+      if (layer >= first && layer <= last) add_positions(prefix, layer, rows);
+    for (std::uint32_t layer = first; layer <= last; ++layer) add_experts(prefix, layer, rows);
+  }
+
+  const stage::selection_overrides& overrides() const { return overrides_; }
+
  private:
-  void add_positions(const golden_file& file, std::uint32_t layer, std::size_t first,
-                     std::size_t count) {
-    const std::string name = "sel.topk.L" + std::to_string(layer);
-    const auto all = file.integers(name);
-    const std::size_t width = all.size() / file.shape(name).front();
-    stage::selection& rows = overrides.positions[layer];
-    rows.resize(count);
-    for (std::size_t row = 0; row < count; ++row)
+  void add_positions(const std::string& prefix, std::uint32_t layer, row_range range) {
+    const std::string name = prefix + "sel.topk.L" + std::to_string(layer);
+    const auto all = file_.integers(name);
+    const std::size_t width = all.size() / file_.shape(name).front();
+    stage::selection& rows = overrides_.positions[layer];
+    rows.resize(range.count);
+    for (std::size_t row = 0; row < range.count; ++row)
       for (std::size_t k = 0; k < width; ++k)
-        if (const std::int64_t position = all[(first + row) * width + k]; position >= 0)
+        if (const std::int64_t position = all[(range.first + row) * width + k]; position >= 0)
           rows[row].push_back(static_cast<std::uint32_t>(position));
   }
 
-  void add_experts(const golden_file& file, const model::model_config& config, std::uint32_t layer,
-                   std::size_t first, std::size_t count) {
-    const auto all = file.integers("sel.experts.L" + std::to_string(layer));
-    const std::size_t width = config.experts_per_token;
-    experts.emplace_back(count, width);
-    for (std::size_t i = 0; i < count * width; ++i)
-      experts.back().data()[i] = static_cast<std::int32_t>(all[first * width + i]);
-    overrides.experts[layer] = std::as_const(experts.back()).view();
+  void add_experts(const std::string& prefix, std::uint32_t layer, row_range range) {
+    const auto all = file_.integers(prefix + "sel.experts.L" + std::to_string(layer));
+    const std::size_t width = config_.experts_per_token;
+    experts_.emplace_back(range.count, width);
+    for (std::size_t i = 0; i < range.count * width; ++i)
+      experts_.back().data()[i] = static_cast<std::int32_t>(all[range.first * width + i]);
+    overrides_.experts[layer] = std::as_const(experts_.back()).view();
   }
+
+  const golden_file& file_;
+  const model::model_config& config_;
+  stage::selection_overrides overrides_;
+  std::vector<kernels::matrix_buffer<std::int32_t>> experts_;  // what the overrides refer to
 };
 
 flow::step_table table_of(std::uint64_t step, std::span<const token_id> all, std::size_t first,
@@ -83,13 +96,19 @@ golden_engine open_engine(const std::string& folder, const std::string& backend)
 golden_logits run_prompt(golden_engine& with, const golden_file& file,
                          const golden_options& options) {
   const model::model_config& config = with.source->config();
+  const std::string mode = options.bounded ? "bounded." : "";
   std::vector<token_id> tokens;
   for (const std::int64_t token : file.integers("tokens"))
     tokens.push_back(static_cast<token_id>(token));
   const std::size_t prompt = tokens.size();
-  const std::size_t steps = file.shape("decode.logits").front();
-  const auto decoded = file.integers("decode.tokens");
+  const std::size_t steps = file.shape(mode + "decode.logits").front();
+  const auto decoded = file.integers(mode + "decode.tokens");
   for (std::size_t i = 0; i < steps; ++i) tokens.push_back(static_cast<token_id>(decoded[i]));
+  const std::size_t decoder_begin =
+      options.bounded && prompt > config.window ? prompt - config.window : 0;
+  // Encoder layers select alike in both modes, but only for the same tokens.
+  const bool same_tokens = !options.bounded || file.integers("decode.tokens") == decoded;
+  const std::uint32_t first_decoder_layer = with.source->schedule().decoder_begin();
 
   golden_logits out;
   out.vocabulary = config.vocabulary;
@@ -97,17 +116,20 @@ golden_logits run_prompt(golden_engine& with, const golden_file& file,
   for (std::size_t first = 0; first < tokens.size();) {
     const std::size_t chunk = options.chunk == 0 ? prompt : options.chunk;
     const std::size_t count = first < prompt ? std::min(chunk, prompt - first) : 1;
-    const flow::step_table table = table_of(++step, tokens, first, count, config.engram_lookback());
-    flow::proposal proposal;
+    flow::step_table table = table_of(++step, tokens, first, count, config.engram_lookback());
+    flow::row_span& span = table.spans.front();
+    span.decoder_begin = static_cast<std::uint32_t>(decoder_begin);
+    span.logits_from = span.decoder_from();
+    recorded_selections forced(file, config);
     if (options.force_selections) {
-      const recorded_selections forced(file, config, first, count);
-      proposal = unwrap(with.engine->run(table, {}, forced.overrides));
-    } else {
-      proposal = unwrap(with.engine->run(table, {}));
+      if (first < prompt || same_tokens) forced.add("", 0, first_decoder_layer - 1, {first, count});
+      forced.add(mode, first_decoder_layer, config.layers - 1,
+                 {first + span.decoder_from() - decoder_begin, span.decoder_count()});
     }
-    const auto* logits = reinterpret_cast<const float*>(proposal.logits->data());
+    const flow::proposal proposal = unwrap(with.engine->run(table, {}, forced.overrides()));
+    const auto* logits = reinterpret_cast<const float*>(flow::bytes_of(proposal.logits).data());
     std::vector<float>& to = first < prompt ? out.prefill : out.decode;
-    to.insert(to.end(), logits, logits + count * config.vocabulary);
+    to.insert(to.end(), logits, logits + span.logits_count() * config.vocabulary);
     first += count;
     with.engine->apply(
         {table.step,

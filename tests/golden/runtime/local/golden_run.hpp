@@ -25,13 +25,14 @@ golden_engine open_engine(const std::string& folder, const std::string& backend)
 
 struct golden_logits {
   std::size_t vocabulary = 0;
-  std::vector<float> prefill;  ///< [prompt rows, vocabulary]
+  std::vector<float> prefill;  ///< [prompt rows that walk the decoder, vocabulary]
   std::vector<float> decode;  ///< [decode steps, vocabulary]
 };
 
 /// How a prompt is run.
 struct golden_options {
   bool force_selections = false;  ///< replay the file's sel.topk.* and sel.experts.*
+  bool bounded = false;  ///< mode bounded, with the tokens and selections recorded for it
   std::size_t chunk = 0;  ///< prompt rows a step; 0: all
 };
 

@@ -55,12 +55,13 @@ std::span<const float> last_rows(const std::vector<float>& all, std::size_t coun
 }
 
 void check_prompt(const std::string& checkpoint, int length, const std::string& backend,
-                  bool forced, double mean_bound, double max_bound) {
+                  const test::golden_options& options, double mean_bound, double max_bound) {
   auto with = test::open_engine(std::string(CEDAR_TEST_DATA) + "/golden/" + checkpoint, backend);
   const golden_file file(prompt_file(checkpoint, length));
-  const auto logits = test::run_prompt(with, file, {forced, 0});
-  const auto prefill = file.floats("prefill.logits");
-  const auto decode = file.floats("decode.logits");
+  const auto logits = test::run_prompt(with, file, options);
+  const std::string mode = options.bounded ? "bounded." : "";
+  const auto prefill = file.floats(mode + "prefill.logits");
+  const auto decode = file.floats(mode + "decode.logits");
   const deviation p =
       compare(last_rows(logits.prefill, prefill.size()), prefill, logits.vocabulary, 1.5);
   const deviation d = compare(logits.decode, decode, logits.vocabulary, 1.5);
@@ -81,7 +82,7 @@ BOOST_AUTO_TEST_SUITE(golden_prompts)
 BOOST_DATA_TEST_CASE(match_with_forced_selections,
                      test::backends() * data::make(checkpoints) * data::make(lengths), backend,
                      checkpoint, length) {
-  check_prompt(checkpoint, length, backend, true, 0.15, 1.5);
+  check_prompt(checkpoint, length, backend, {.force_selections = true}, 0.15, 1.5);
 }
 
 // Section 3 E: mean RMS <= 0.35; single logits of a free run may move by about 2, twice that is a
@@ -89,7 +90,38 @@ BOOST_DATA_TEST_CASE(match_with_forced_selections,
 BOOST_DATA_TEST_CASE(match_free_running,
                      test::backends() * data::make(checkpoints) * data::make(lengths), backend,
                      checkpoint, length) {
-  check_prompt(checkpoint, length, backend, false, 0.35, 4.0);
+  check_prompt(checkpoint, length, backend, {}, 0.35, 4.0);
+}
+
+const std::vector<int> lengths_beyond_window{17, 33, 64, 100, 257};
+
+// Section 8: the last `window` rows of the prompt and what is decoded after them.
+BOOST_DATA_TEST_CASE(match_in_mode_bounded,
+                     test::backends() * data::make(checkpoints) * data::make(lengths_beyond_window),
+                     backend, checkpoint, length) {
+  check_prompt(checkpoint, length, backend, {.force_selections = true, .bounded = true}, 0.15, 1.5);
+}
+
+// At the first replayed rows the modes are far apart (section 8: RMS 0.2 to 0.54): with exact rows
+// the test above would fail.
+BOOST_DATA_TEST_CASE(bounded_is_not_exact, data::make(checkpoints), checkpoint) {
+  auto with = test::open_engine(std::string(CEDAR_TEST_DATA) + "/golden/" + checkpoint, "cpu");
+  const golden_file file(prompt_file(checkpoint, 100));
+  const auto exact = test::run_prompt(with, file, {.force_selections = true});
+  const auto bounded = file.floats("bounded.prefill.logits");
+  const deviation d =
+      compare(last_rows(exact.prefill, bounded.size()), bounded, exact.vocabulary, 1e9);
+  BOOST_TEST(d.mean_rms > 0.15);
+}
+
+// Chunks that end before, in and after the replayed rows.
+BOOST_DATA_TEST_CASE(bounded_has_the_same_bits_in_any_chunks, data::make(checkpoints), checkpoint) {
+  auto with = test::open_engine(std::string(CEDAR_TEST_DATA) + "/golden/" + checkpoint, "cpu");
+  const golden_file file(prompt_file(checkpoint, 257));
+  const auto whole = test::run_prompt(with, file, {.bounded = true});
+  const auto chunked = test::run_prompt(with, file, {.bounded = true, .chunk = 7});
+  BOOST_TEST((whole.prefill == chunked.prefill));
+  BOOST_TEST((whole.decode == chunked.decode));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
@@ -112,7 +144,7 @@ BOOST_DATA_TEST_CASE(matches_the_reference, test::backends() * data::make(prompt
                      prompt) {
   auto with = test::open_engine(CEDAR_SOURCE_DIR "/configs/models/cedar-tiny", backend);
   const golden_file file("cedar-tiny/" + prompt + ".safetensors");
-  const auto logits = test::run_prompt(with, file, {false, 0});
+  const auto logits = test::run_prompt(with, file, {});
   const std::size_t vocabulary = logits.vocabulary;
   const auto prefill = file.floats("prefill.logits");
   const auto decode = file.floats("decode.logits");
