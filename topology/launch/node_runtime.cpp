@@ -137,9 +137,10 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
     if (!made) return fail(made.error());
     return stage::make_head_unit(std::move(*made), steps_max);
   }
-  const layer_range layers = std::get<stage_role>(unit.role).layers;
-  auto made = model_.make_layers(
-      **backend, {layers.first, layers.last, plan_.limits().requests, plan_.limits().context});
+  const auto& role = std::get<stage_role>(unit.role);
+  auto made =
+      model_.make_layers(**backend, {role.layers.first, role.layers.last, plan_.limits().requests,
+                                     plan_.limits().context, role.imports, role.exports});
   if (!made) return fail(made.error());
   return stage::make_layer_unit(std::move(*made), steps_max);
 }

@@ -132,10 +132,12 @@ std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table) 
     const message_size size = diagnosed ? proposal_size(model_, true) : planned.size;
     return size.bytes(shape) + (planned.kind == edge_kind::step_table ? extra_bytes_of(table) : 0);
   }
+  // Nothing is asked for a step that ends before the layers that would ask.
+  const bool in_decoder = planned.layer >= schedule.decoder_begin();
+  if (in_decoder && table.decoder_count() == 0) return 0;
   std::uint64_t bytes = 0;
   for (const std::uint32_t source : planned.groups) {
-    shape.selected =
-        selected_of(table, model_, schedule[source], source >= schedule.decoder_begin());
+    shape.selected = selected_of(table, model_, schedule[source], in_decoder);
     bytes += planned.size.bytes(shape);
   }
   return bytes;

@@ -87,6 +87,7 @@ std::vector<session::generation_request> random_requests(std::uint64_t seed, std
     one.prompt_logits = static_cast<std::uint32_t>(random() % 5);
     one.want_logits = random() % 3 == 0;
     if (random() % 4 == 0) one.forced = tokens(1 + random() % 4);
+    if (random() % 2 == 0) one.mode = session::prefill_mode::bounded;
   }
   return out;
 }

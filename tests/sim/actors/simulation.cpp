@@ -63,14 +63,38 @@ units:
   head: {device: a}
 )";
 
+// Cuts through the groups of owners 2, 4 and 6; stages of one group on different nodes and on one.
+std::string split_groups(const std::string& mode) {
+  return beginning + R"(nodes: {front: {}, back: {}}
+client: front
+devices: {a: {node: front}, b: {node: back}}
+units:
+  scheduler: {node: front}
+  embedding: {device: a}
+  engram: {device: b}
+  stages:
+    - {name: first, layers: 0-2, device: a}
+    - {name: second, layers: 3-6, device: b}
+    - {name: third, layers: 7-8, device: a}
+    - {name: fourth, layers: 9-11, device: a}
+  head: {device: b}
+splits:
+  - {owner: 2, mode: )" +
+         mode + R"(}
+  - {owner: 6, mode: )" +
+         mode + "}\n";
+}
+
 }  // namespace
 
-const std::vector<std::string> topology_names{"one node", "two nodes", "three nodes"};
+const std::vector<std::string> topology_names{"one node", "two nodes", "three nodes", "mirror",
+                                              "gather"};
 
 topology::plan planned(const std::string& topology_name, const std::string& sections) {
-  const std::string& topology = topology_name == "one node"    ? one_node
-                                : topology_name == "two nodes" ? two_nodes
-                                                               : three_nodes;
+  const std::string topology = topology_name == "one node"      ? one_node
+                               : topology_name == "two nodes"   ? two_nodes
+                               : topology_name == "three nodes" ? three_nodes
+                                                                : split_groups(topology_name);
   const auto parsed = topology::parse_document(topology + sections, topology_name);
   BOOST_REQUIRE_MESSAGE(parsed, (parsed ? "" : to_string(parsed.error())));
   auto made = topology::make_plan(*parsed, tiny_model().config());
@@ -184,10 +208,10 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
   } else if (std::holds_alternative<topology::head_role>(unit.role)) {
     made = stage::make_head_unit(value_of(tiny_model().make_head(cpu_backend())), steps);
   } else {
-    const topology::layer_range layers = std::get<topology::stage_role>(unit.role).layers;
+    const auto& role = std::get<topology::stage_role>(unit.role);
     auto stage = value_of(tiny_model().make_layers(
-        cpu_backend(),
-        {layers.first, layers.last, plan_.limits().requests, plan_.limits().context}));
+        cpu_backend(), {role.layers.first, role.layers.last, plan_.limits().requests,
+                        plan_.limits().context, role.imports, role.exports}));
     stages_.push_back(stage.get());
     made = stage::make_layer_unit(std::move(stage), steps);
   }

@@ -40,7 +40,7 @@ constexpr int seeds_count(int of_a_release) {
 #endif
 }
 
-/// "one node", "two nodes", "three nodes": placements of tiny-12.
+/// "one node", "two nodes", "three nodes", "mirror", "gather": placements of tiny-12.
 extern const std::vector<std::string> topology_names;
 
 /// The plan of a placement with `sections` (limits, deadlines_ms) appended to its file.

@@ -1,0 +1,171 @@
+#include "tests/integration/topology/placements/placement.hpp"
+
+#include <algorithm>
+#include <boost/test/unit_test.hpp>
+#include <map>
+#include <random>
+
+#include "kernels/registry/registry.hpp"
+#include "runtime/local/local_engine.hpp"
+#include "runtime/model/sharing.hpp"
+#include "tests/integration/support/golden_prompt.hpp"
+
+namespace cedar::test {
+
+namespace {
+
+constexpr std::uint32_t context = 64;
+constexpr std::uint32_t requests_max = 3;
+
+template <class T>
+T value_of(result<T> made) {
+  BOOST_REQUIRE_MESSAGE(made.has_value(), (made ? std::string() : made.error().message));
+  return std::move(*made);
+}
+
+std::uint32_t layers() {
+  return model_of_placements().config().layers;
+}
+
+std::set<std::uint32_t> split_owners(const placement& p) {
+  std::set<std::uint32_t> owners;
+  for (const std::uint32_t cut : p.cuts)
+    for (const std::uint32_t owner : model::split_owners(model_of_placements().schedule(), cut))
+      owners.insert(owner);
+  return owners;
+}
+
+}  // namespace
+
+const stage::model_source& model_of_placements() {
+  static const auto source = value_of(stage::model_source::open(checkpoint_of("tiny-40")));
+  return *source;
+}
+
+std::ostream& operator<<(std::ostream& out, const placement& p) {
+  out << "cuts after";
+  for (const std::uint32_t cut : p.cuts) out << ' ' << cut;
+  out << ", stages on nodes";
+  for (const std::uint32_t node : p.nodes) out << ' ' << node;
+  out << ", gather";
+  for (const std::uint32_t owner : p.gather) out << ' ' << owner;
+  return out << ", " << p.rows_per_step << " rows a step, " << (p.bounded ? "bounded" : "exact");
+}
+
+placement two_way(std::uint32_t layer, bool gather) {
+  placement p;
+  p.cuts = {layer};
+  p.nodes = {0, 1};
+  p.head_node = 1;
+  p.bounded = layer % 2 == 0;
+  if (gather) p.gather = split_owners(p);
+  return p;
+}
+
+placement random_placement(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint32_t bound) {
+    return static_cast<std::uint32_t>(random() % bound);
+  };
+  placement p;
+  std::set<std::uint32_t> cuts;
+  const std::size_t count = 1 + below(4);
+  while (cuts.size() < count) cuts.insert(below(layers() - 1));
+  p.cuts.assign(cuts.begin(), cuts.end());
+  // Nodes are numbered as they are met, so that none is empty; the first stage is at the client.
+  std::uint32_t nodes = 1;
+  const auto any_node = [&] {
+    const std::uint32_t node = below(std::min(nodes + 1, 4U));
+    nodes = std::max(nodes, node + 1);
+    return node;
+  };
+  p.nodes.push_back(0);
+  while (p.nodes.size() <= count) p.nodes.push_back(any_node());
+  p.engram_node = any_node();
+  p.head_node = any_node();
+  for (const std::uint32_t owner : split_owners(p))
+    if (below(2) == 0) p.gather.insert(owner);
+  p.rows_per_step = std::vector<std::uint32_t>{5, 16, 64}[below(3)];
+  p.bounded = below(2) == 0;
+  return p;
+}
+
+std::string topology_text(const placement& p) {
+  std::uint32_t last_node = std::max(p.engram_node, p.head_node);
+  for (const std::uint32_t node : p.nodes) last_node = std::max(last_node, node);
+  std::string text = "cedar: 1\nnodes:\n";
+  for (std::uint32_t n = 0; n <= last_node; ++n)
+    text += "  node" + std::to_string(n) + ": {address: 127.0.0.1}\n";
+  text += "client: node0\ndevices:\n";
+  for (std::uint32_t n = 0; n <= last_node; ++n)
+    text += "  cpu" + std::to_string(n) + ": {node: node" + std::to_string(n) + "}\n";
+  text +=
+      "units:\n  scheduler: {node: node0}\n  embedding: {device: cpu0}\n  engram: {device: cpu" +
+      std::to_string(p.engram_node) + "}\n  stages:\n";
+  std::uint32_t first = 0;
+  for (std::size_t i = 0; i < p.nodes.size(); ++i) {
+    const std::uint32_t last = i < p.cuts.size() ? p.cuts[i] : layers() - 1;
+    text += "    - {name: stage" + std::to_string(i) + ", layers: " + std::to_string(first) + "-" +
+            std::to_string(last) + ", device: cpu" + std::to_string(p.nodes[i]) + "}\n";
+    first = last + 1;
+  }
+  text += "  head: {device: cpu" + std::to_string(p.head_node) + "}\n";
+  const auto owners = split_owners(p);
+  if (!owners.empty()) text += "splits:\n";
+  for (const std::uint32_t owner : owners)
+    text += "  - {owner: " + std::to_string(owner) +
+            ", mode: " + (p.gather.contains(owner) ? "gather" : "mirror") + "}\n";
+  text +=
+      p.processes ? "transport: {kind: ucx, tls: [tcp, self]}\n" : "transport: {kind: loopback}\n";
+  // One step at a time: then the steps are those of the local engine.
+  return text + "limits: {rows_per_step: " + std::to_string(p.rows_per_step) +
+         ", requests: " + std::to_string(requests_max) + ", context: " + std::to_string(context) +
+         ", steps_in_flight: 1}\n";
+}
+
+std::vector<session::generation_request> placement_requests(bool bounded) {
+  std::mt19937 random(40);
+  std::vector<session::generation_request> requests;
+  for (const std::size_t length : {37U, 9U, 21U}) {
+    session::generation_request request;
+    for (std::size_t i = 0; i < length; ++i)
+      request.prompt.push_back(static_cast<token_id>(3 + random() % 500));
+    request.new_tokens_max = 4;
+    request.ignore_eos = true;
+    request.prompt_logits = static_cast<std::uint32_t>(length);
+    request.want_logits = true;
+    if (bounded) request.mode = session::prefill_mode::bounded;
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+const expected_run& expected_of(const session::scheduler_limits& limits, bool bounded) {
+  static std::map<std::pair<std::uint32_t, bool>, expected_run> known;
+  const auto [found, made] = known.try_emplace({limits.rows_per_step, bounded});
+  expected_run& out = found->second;
+  if (!made) return out;
+  static const auto backend = kernels::make_backend("cpu");
+  const auto engine = value_of(
+      local::local_engine::open(model_of_placements(), *backend,
+                                {limits.rows_per_step, limits.requests_max, limits.context_max}));
+  session::step_scheduler scheduler(limits);
+  const auto ids = value_of(scheduler.submit(placement_requests(bounded)));
+  while (const auto table = scheduler.next_step()) {
+    const auto proposal = value_of(engine->run(*table, {}));
+    const auto outcome = value_of(scheduler.accept(proposal));
+    engine->apply(outcome.verdict);
+    out.tables.push_back(*table);
+    for (const session::row_event& event : outcome.events) {
+      const auto request = std::ranges::find(ids, event.request) - ids.begin();
+      out.rows.push_back({static_cast<std::size_t>(request),
+                          event.position,
+                          event.token,
+                          event.log_probability,
+                          {event.logits.begin(), event.logits.end()}});
+    }
+  }
+  return out;
+}
+
+}  // namespace cedar::test

@@ -1,0 +1,59 @@
+// A placement of tiny-40 on nodes, and what it must give.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/session/step_scheduler.hpp"
+#include "runtime/stage/model_source.hpp"
+
+namespace cedar::test {
+
+struct placement {
+  std::vector<std::uint32_t> cuts;  ///< last layer of every stage but the last
+  std::vector<std::uint32_t> nodes;  ///< of every stage
+  std::uint32_t engram_node = 0;
+  std::uint32_t head_node = 0;
+  std::set<std::uint32_t> gather;  ///< owners split by `gather`; other split owners by `mirror`
+  std::uint32_t rows_per_step = 64;
+  bool bounded = false;
+  bool processes = false;  ///< nodes are processes that talk UCX; else all in this process
+
+  friend std::ostream& operator<<(std::ostream& out, const placement& p);
+};
+
+/// tiny-40 (tests/data/golden), opened once.
+const stage::model_source& model_of_placements();
+
+/// One cut, after `layer`, the parts on two nodes.
+placement two_way(std::uint32_t layer, bool gather);
+/// Two to five stages anywhere on up to four nodes. A seed is a placement.
+placement random_placement(std::uint64_t seed);
+
+std::string topology_text(const placement& p);
+
+/// Three requests, one of them longer than the window, in the mode of the placement.
+std::vector<session::generation_request> placement_requests(bool bounded);
+
+/// One row that was answered.
+struct placed_row {
+  std::size_t request = 0;
+  std::uint32_t position = 0;
+  token_id token = 0;
+  float log_probability = 0;
+  std::vector<float> logits;
+
+  friend bool operator==(const placed_row&, const placed_row&) = default;
+};
+
+/// The local engine's answer, with the steps that it took.
+struct expected_run {
+  std::vector<flow::step_table> tables;
+  std::vector<placed_row> rows;
+};
+const expected_run& expected_of(const session::scheduler_limits& limits, bool bounded);
+
+}  // namespace cedar::test

@@ -1,0 +1,136 @@
+// Goal: wherever tiny-40 is cut and wherever its parts lie, the answers are those of one process,
+// bit for bit; the declared edges carry the declared bytes; no process maps what is not placed on
+// it. Method: all 39 cuts with both kinds of splits and 100 random placements, as nodes of one
+// process; 12 of them, or all (the suite that is disabled by default), as processes over UCX.
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <map>
+
+#include "tests/integration/topology/placements/placement.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "topology/launch/cluster.hpp"
+
+using namespace cedar;
+using namespace cedar::test;
+namespace data = boost::unit_test::data;
+
+namespace {
+
+constexpr int cuts_count = 39;
+constexpr int random_count = 100;
+
+/// Number `index` of all placements: both splits of every cut, then the random ones.
+placement placement_of(int index) {
+  if (index < 2 * cuts_count) return two_way(static_cast<std::uint32_t>(index / 2), index % 2 == 1);
+  return random_placement(static_cast<std::uint64_t>(index));
+}
+
+void check_edges(const topology::plan& plan, const expected_run& expected,
+                 const std::vector<topology::node_report>& reports) {
+  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> bytes;  // by edge and step
+  for (const topology::node_report& report : reports)
+    for (const topology::traced& event : report.events)
+      if (event.kind == static_cast<std::uint8_t>(trace_kind::message))
+        bytes[{event.track, event.step}] += event.bytes;
+  for (const topology::edge_plan& edge : plan.edges()) {
+    if (edge.kind == topology::edge_kind::tap) continue;
+    for (const flow::step_table& table : expected.tables) {
+      const auto carried = bytes.extract(std::pair(edge.name, table.step.value));
+      BOOST_TEST((carried ? carried.mapped() : 0) == plan.expected_bytes(edge.id, table),
+                 edge.name << ", step " << table.step.value << ": "
+                           << (carried ? carried.mapped() : 0) << " bytes, declared "
+                           << plan.expected_bytes(edge.id, table));
+    }
+  }
+  BOOST_TEST(bytes.empty(), (bytes.empty() ? "" : "not declared: " + bytes.begin()->first.first));
+}
+
+/// Every process maps the tensors of its units, and no others.
+void check_weights(const topology::plan& plan, const std::vector<topology::node_report>& reports) {
+  for (const topology::node_report& report : reports) {
+    std::set<std::string> placed;
+    for (const topology::unit_id unit : plan.find_node(report.node)->units) {
+      const topology::unit_role& role = plan[unit].role;
+      for (const auto& tensor : model_of_placements().checkpoint().tensors()) {
+        const std::string& name = tensor.name;
+        const bool table = name.find(".engram.embed.") != std::string::npos;
+        const auto* stage = std::get_if<topology::stage_role>(&role);
+        const bool of_unit = std::holds_alternative<topology::embedding_role>(role)
+                                 ? name == "embed.weight"
+                             : std::holds_alternative<topology::engram_role>(role) ? table
+                             : std::holds_alternative<topology::head_role>(role)
+                                 ? name == "norm.weight" || name == "head.weight"
+                                 : stage != nullptr && !table && name.starts_with("layers.") &&
+                                       std::stoul(name.substr(7)) >= stage->layers.first &&
+                                       std::stoul(name.substr(7)) <= stage->layers.last;
+        if (of_unit) placed.insert(name);
+      }
+    }
+    BOOST_TEST(std::set<std::string>(report.tensors.begin(), report.tensors.end()) == placed,
+               boost::test_tools::per_element());
+  }
+}
+
+void check(placement p, bool processes) {
+  p.processes = processes;
+  BOOST_TEST_INFO_SCOPE(p);
+  const temporary_folder folder;
+  topology::cluster_options options;
+  options.topology = folder.write("t.yaml", topology_text(p));
+  options.model = model_of_placements().folder();
+  options.program = CEDAR_PROGRAM;
+  options.trace_events_max = 100'000;
+  topology::cluster cluster(options);
+  const result<void> started = cluster.start();
+  BOOST_REQUIRE_MESSAGE(started.has_value(), (started ? "" : started.error().message));
+
+  std::vector<placed_row> rows;
+  session::generation_sink sink;
+  sink.on_row = [&](std::size_t request, const session::row_event& row) {
+    rows.push_back({request,
+                    row.position,
+                    row.token,
+                    row.log_probability,
+                    {row.logits.begin(), row.logits.end()}});
+  };
+  const auto used = cluster.generate(placement_requests(p.bounded), sink);
+  BOOST_REQUIRE_MESSAGE(used.has_value(), (used ? "" : used.error().message));
+  const auto limits =
+      topology::scheduler_limits_of(cluster.topology(), model_of_placements().config());
+  const expected_run& expected = expected_of(limits, p.bounded);
+  BOOST_REQUIRE_EQUAL(rows.size(), expected.rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    BOOST_REQUIRE_MESSAGE(rows[i] == expected.rows[i],
+                          "request " << rows[i].request << ", position " << rows[i].position);
+  const auto reports = cluster.reports();
+  check_edges(cluster.topology(), expected, reports);
+  if (processes) {
+    BOOST_TEST(reports.size() == cluster.topology().nodes().size());
+    check_weights(cluster.topology(), reports);
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(placements)
+
+BOOST_DATA_TEST_CASE(in_one_process, data::xrange(2 * cuts_count + random_count), index) {
+  check(placement_of(index), false);
+}
+
+// Free cuts and splits of both kinds in encoder and decoder, then random placements.
+BOOST_DATA_TEST_CASE(as_processes, data::make({2, 9, 24, 37, 38, 41, 56, 71, 80, 101, 133, 166}),
+                     index) {
+  check(placement_of(index), true);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_AUTO_TEST_SUITE(every_placement, *boost::unit_test::disabled())
+
+BOOST_DATA_TEST_CASE(as_processes, data::xrange(2 * cuts_count + random_count), index) {
+  check(placement_of(index), true);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
