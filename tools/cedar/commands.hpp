@@ -9,6 +9,7 @@ class App;
 namespace cedar::tools {
 
 void add_run(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
 void add_make_checkpoint(CLI::App& app, int& exit_code);
 void add_node(CLI::App& app, int& exit_code);

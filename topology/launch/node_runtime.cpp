@@ -4,7 +4,6 @@
 
 #include "actors/error_bridge.hpp"
 #include "kernels/registry/registry.hpp"
-#include "runtime/transport/ucx/ucx_port.hpp"
 #include "topology/launch/edge_ends.hpp"
 
 namespace cedar::topology {
@@ -47,6 +46,14 @@ session::scheduler_limits scheduler_limits_of(const plan& topology,
   return {limits.rows_per_step,     limits.requests,        limits.requests * 64,
           limits.context,           limits.steps_in_flight, config.vocabulary,
           config.engram_lookback(), config.eos_token,       config.window};
+}
+
+transport::ucx::ucx_options ucx_options_of(const plan& topology, node_id node) {
+  transport::ucx::ucx_options options;
+  options.bind_address = topology[node].address;
+  options.carry = reach_of(topology.transport());
+  options.devices = joined(topology.transport().devices);
+  return options;
 }
 
 node_runtime::node_runtime(caf::actor_system& system, const plan& topology,
@@ -97,11 +104,7 @@ result<void> node_runtime::open_port() {
   common.secret = settings_.secret;
   common.heartbeat_interval = plan_.deadlines().heartbeat_interval;
   common.silence_limit = plan_.deadlines().heartbeat_lost;
-  transport::ucx::ucx_options options;
-  options.bind_address = self.address;
-  options.carry = reach_of(plan_.transport());
-  options.devices = joined(plan_.transport().devices);
-  auto port = transport::ucx::open_port(common, options, *switchboard_);
+  auto port = transport::ucx::open_port(common, ucx_options_of(plan_, self.id), *switchboard_);
   if (!port) return fail(port.error());
   port_ = std::move(*port);
   return {};

@@ -20,6 +20,7 @@
 #include "runtime/stage/model_source.hpp"
 #include "runtime/transport/loopback_hub.hpp"
 #include "runtime/transport/options.hpp"
+#include "runtime/transport/ucx/ucx_port.hpp"
 #include "topology/launch/control.hpp"
 #include "topology/plan/plan.hpp"
 
@@ -44,6 +45,9 @@ struct node_settings {
 /// What the scheduler of this plan allows; it queues `requests` times 64 requests.
 session::scheduler_limits scheduler_limits_of(const plan& topology,
                                               const model::model_config& config);
+
+/// How the port of `node` is opened: address, devices, shared memory.
+transport::ucx::ucx_options ucx_options_of(const plan& topology, node_id node);
 
 class node_runtime {
  public:
