@@ -1,0 +1,95 @@
+// Goal: `cedar bench` measures what it says, and notices when there is nothing to measure. Method:
+// small runs of each, whose numbers must fit each other; how large they are is the machine's
+// business.
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include "tests/integration/support/golden_prompt.hpp"
+#include "tests/integration/support/program.hpp"
+#include "tests/integration/support/topology_text.hpp"
+#include "tests/support/temporary_folder.hpp"
+#include "topology/plan/message_size.hpp"
+
+using namespace cedar::test;
+using nlohmann::json;
+
+namespace {
+
+const std::string tiny = checkpoint_of("cedar-tiny").string();
+
+json bench(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "bench");
+  arguments.emplace_back("--json");
+  const finished ran = run(CEDAR_PROGRAM, arguments);
+  BOOST_REQUIRE_MESSAGE(ran.code == 0, ran.errors);
+  return json::parse(ran.output);
+}
+
+json bench_pipeline(const topology_options& topology) {
+  const temporary_folder folder;
+  return bench({"pipeline", "--topology", folder.write("t.yaml", topology_text(topology)).string(),
+                "-m", tiny, "--tokens", "6", "--prompt-tokens", "9", "--repeat", "2"});
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(command_bench)
+
+BOOST_AUTO_TEST_CASE(a_pipeline_of_two_processes) {
+  topology_options topology;
+  topology.more = "limits: {rows_per_step: 4}";
+  const json seen = bench_pipeline(topology);
+  BOOST_TEST(seen.at("same_tokens") == true);
+  // Two counted rounds, five decode steps each; the first token belongs to the prompt.
+  BOOST_TEST(seen.at("decode_step").at("steps") == 10);
+  const json& hop = seen.at("hop");
+  BOOST_TEST(hop.at("hops") == (json{"stage0 -> stage1 activation", "head -> scheduler proposal"}));
+  BOOST_TEST(hop.at("hop_us").get<double>() ==
+             seen.at("decode_step").at("between_us").get<double>() / 2);
+  BOOST_TEST(hop.at("bare_us").get<double>() > 0);
+  BOOST_TEST(contains(hop.at("transport"), "tcp"));
+  const json& edge = seen.at("edges").at("stage0 -> stage1 activation");
+  // Prompts of 9 rows in three steps, and five decode steps: sizes by the plan's formula.
+  BOOST_TEST(edge.at("messages") == 2 * (3 + 5));
+  const auto config = cedar::model::parse_config(tiny);
+  BOOST_TEST_REQUIRE(config.has_value());
+  const auto size = cedar::topology::activation_size(*config);
+  BOOST_TEST(edge.at("bytes") == 2 * size.bytes({3 + 5, 9 + 5, 0}));
+  BOOST_TEST(seen.at("units").size() == 5U);
+}
+
+BOOST_AUTO_TEST_CASE(a_pipeline_without_hops) {
+  topology_options topology;
+  topology.cuts.clear();
+  const json seen = bench_pipeline(topology);
+  BOOST_TEST(seen.at("hop").at("hops").empty());
+  BOOST_TEST(seen.at("hop").at("hop_us").is_null());
+}
+
+BOOST_AUTO_TEST_CASE(rounds_of_the_transport) {
+  const json seen = bench({"transport", "--there", "40980", "--back", "20", "--rounds", "20"});
+  BOOST_TEST(contains(seen.at("transport"), "tcp"));
+  BOOST_TEST(seen.at("round_awake_us").get<double>() > 0);
+  BOOST_TEST(seen.at("round_rested_us").get<double>() > 0);
+}
+
+BOOST_AUTO_TEST_CASE(prompts_in_both_modes) {
+  const json seen = bench({"prefill", "-m", tiny, "--prompt-tokens", "40", "--repeat", "1"});
+  BOOST_TEST(seen.at("modes").at("exact").at("ratio") == 1.0);
+  BOOST_TEST(seen.at("modes").at("bounded").at("ms").get<double>() > 0);
+  BOOST_TEST(
+      bench({"prefill", "-m", tiny, "--prompt-tokens", "9", "--repeat", "1", "--modes", "exact"})
+          .at("modes")
+          .size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(says_what_is_wrong) {
+  const finished missing = run(CEDAR_PROGRAM, {"bench", "pipeline", "--topology", "/nowhere"});
+  BOOST_TEST(missing.code == 1);
+  BOOST_TEST(contains(missing.errors, "/nowhere"), missing.errors);
+  const finished mode = run(CEDAR_PROGRAM, {"bench", "prefill", "-m", tiny, "--modes", "quick"});
+  BOOST_TEST(mode.code == 2);
+  BOOST_TEST(run(CEDAR_PROGRAM, {"bench"}).code == 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
