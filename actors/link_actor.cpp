@@ -5,12 +5,33 @@
 
 namespace cedar::actors {
 
+namespace {
+
+/// An actor without a mailbox: what is sent to it is done by the sender's thread.
+class link final : public caf::monitorable_actor {
+ public:
+  link(caf::actor_config& config, transport::port& port, node_id node)
+      : caf::monitorable_actor(config), port_(port), node_(node) {}
+
+  void enqueue(caf::mailbox_element_ptr what, caf::execution_unit* context) override {
+    if (handle_system_message(*what, context, false) || getf(is_cleaned_up_flag)) return;
+    const auto& content = what->content();
+    if (!content.match_elements<packet_ref>()) return bounce(what);
+    const auto& packet = content.get_as<packet_ref>(0);
+    port_.send(node_, wire::encode(packet->head, packet->body));
+  }
+
+ private:
+  transport::port& port_;
+  const node_id node_;
+};
+
+}  // namespace
+
 link_actor spawn_link(caf::actor_system& system, transport::port& port, node_id node) {
-  return system.spawn([&port, node](link_actor::pointer) -> link_actor::behavior_type {
-    return {[&port, node](const packet_ref& packet) {
-      port.send(node, wire::encode(packet->head, packet->body));
-    }};
-  });
+  caf::actor_config config;
+  return caf::actor_cast<link_actor>(caf::make_actor<link, caf::strong_actor_ptr>(
+      system.next_actor_id(), system.node(), &system, config, port, node));
 }
 
 void switchboard::connect(std::map<edge_id, switchboard_entry> entries) {

@@ -18,7 +18,9 @@
 
 namespace cedar::actors {
 
-/// Packets for `node`, encoded and sent through `port`, which outlives the actor.
+/// Packets for `node`, encoded and sent through `port`, which outlives the actor. It has no
+/// mailbox: whoever sends a packet encodes it, in its own thread and at once, so that no thread has
+/// to be woken between a stage and the port. Packets of one sender leave in order.
 link_actor spawn_link(caf::actor_system& system, transport::port& port, node_id node);
 
 /// Who is at this node's end of an edge that crosses to another node.

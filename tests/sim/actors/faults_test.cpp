@@ -80,7 +80,7 @@ const std::vector<kind_of_fault> kinds{
     {"drop", {.drop = 0.02}},
     {"reorder", {.reorder = 0.02}},
     {"corrupt", {.corrupt = 0.02}},
-    {"delay", {.delay = 0.05, .delay_max = 1ms}},
+    {"delay", {.delay = 0.02, .delay_max = 1ms}},
     {"everything",
      {.drop = 0.004,
       .duplicate = 0.1,
