@@ -192,7 +192,7 @@ struct hop_costs {
   /// From departure to the beginning of work on the hops alone: their mean.
   std::optional<double> delivery_us;
   std::optional<double> bare_us;  ///< half a round of the transport, both ends awake
-  std::optional<double> bare_rested_us;  ///< the same, both ends asleep before
+  std::optional<double> bare_after_work_us;  ///< the same, both ends asleep and out of the caches
 
   explicit hop_costs(const measured& all)
       : step_us(median(all.times.step_us)),
@@ -207,7 +207,7 @@ struct hop_costs {
     delivery_us = sum / static_cast<double>(hops);
     if (!all.bare) return;
     bare_us = median(all.bare->awake_us) / 2;
-    bare_rested_us = median(all.bare->rested_us) / 2;
+    bare_after_work_us = median(all.bare->worked_us) / 2;
   }
 };
 
@@ -267,8 +267,9 @@ void print_json(const options& chosen, const std::string& model, const measured&
         {"delivery_us", number(costs.delivery_us)},
         {"transport", all.bare ? ordered_json(all.bare->transport) : ordered_json(nullptr)},
         {"bare_us", number(costs.bare_us)},
-        {"bare_rested_us", number(costs.bare_rested_us)},
-        {"beyond_us", number(difference(costs.hop_us, costs.bare_us))}}},
+        {"bare_after_work_us", number(costs.bare_after_work_us)},
+        {"beyond_us", number(difference(costs.hop_us, costs.bare_us))},
+        {"beyond_after_work_us", number(difference(costs.hop_us, costs.bare_after_work_us))}}},
       {"edges", edges_json(all.times)},
       {"units", units}};
   fmt::print("{}\n", root.dump(2));
@@ -286,9 +287,12 @@ void print_hops(const hop_costs& costs, const measured& all) {
   if (!costs.bare_us) return;
   fmt::print("  {:<52}{:>10.1f}\n", "transport alone, ends awake, " + all.bare->transport,
              *costs.bare_us);
-  fmt::print("  {:<52}{:>10.1f}\n", "transport alone, ends asleep", *costs.bare_rested_us);
+  fmt::print("  {:<52}{:>10.1f}\n", "transport alone, after work of the sender",
+             *costs.bare_after_work_us);
   fmt::print("  {:<52}{:>10.1f}\n", "beyond the transport with ends awake",
              *costs.hop_us - *costs.bare_us);
+  fmt::print("  {:<52}{:>10.1f}\n", "beyond the transport after work",
+             *costs.hop_us - *costs.bare_after_work_us);
 }
 
 void print_text(const measured& all) {

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "topology/launch/child_process.hpp"
 #include "topology/launch/secret.hpp"
@@ -127,15 +126,16 @@ class asking_handler final : public listening_handler {
       return fail(done.error());
     return times_;
   }
-  /// Rounds with a rest before each.
-  result<std::vector<double>> run_rested() {
+  /// Rounds with work before each.
+  result<std::vector<double>> run_worked() {
+    std::vector<std::uint8_t> memory(work_bytes);
     {
       const std::scoped_lock lock(mutex_);
       times_.clear();
       chained_ = false;
     }
     for (std::uint32_t round = 1; round <= rounds_; ++round) {
-      std::this_thread::sleep_for(rest);
+      for (std::uint8_t& byte : memory) ++byte;
       {
         const std::scoped_lock lock(mutex_);
         ask_locked();
@@ -192,10 +192,10 @@ result<round_times> measure_rounds(const round_options& options) {
   round_times out;
   auto awake = handler.run_awake();
   if (!awake) return fail(awake.error());
-  auto rested = handler.run_rested();
-  if (!rested) return fail(rested.error());
+  auto worked = handler.run_worked();
+  if (!worked) return fail(worked.error());
   out.awake_us = std::move(*awake);
-  out.rested_us = std::move(*rested);
+  out.worked_us = std::move(*worked);
   for (const transport::peer_statistics& peer : (*door)->statistics().peers)
     out.transport = peer.transport;
   if (const auto closed = (*door)->close(close_limit); !closed) return fail(closed.error());

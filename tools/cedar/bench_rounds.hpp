@@ -2,7 +2,7 @@
 // transport in between.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,13 +22,15 @@ struct round_options {
 struct round_times {
   /// One after the other without a pause, sent from the port's own thread: both ends are awake.
   std::vector<double> awake_us;
-  /// Sent by another thread after `rest`, as a stage sends: both ends sleep until it comes.
-  std::vector<double> rested_us;
+  /// Sent by another thread after work on `work_bytes` of memory, as a stage sends: both ends sleep
+  /// until it comes, and nothing of them is left in the caches.
+  std::vector<double> worked_us;
   std::string transport;  ///< what UCX chose
 };
 
-/// Between two rested rounds: far longer than a port looks before it sleeps (20 us).
-inline constexpr std::chrono::milliseconds rest{2};
+/// Larger than the caches of today's processors; takes far longer than a port looks before it
+/// sleeps (20 us).
+inline constexpr std::size_t work_bytes = std::size_t{64} << 20;
 
 /// Starts the other process (this program again), plays `rounds` rounds of either kind, ends it.
 /// Errors: io, timeout, peer_lost, refused.

@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(a_pipeline_of_two_processes) {
   BOOST_TEST(edge.at("messages") == 2 * (3 + 5));
   const auto config = cedar::model::parse_config(tiny);
   BOOST_TEST_REQUIRE(config.has_value());
-  const auto size = cedar::topology::activation_size(*config);
+  const auto size = cedar::topology::activation_size(*config, false);
   BOOST_TEST(edge.at("bytes") == 2 * size.bytes({3 + 5, 9 + 5, 0}));
   BOOST_TEST(seen.at("units").size() == 5U);
 }
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(rounds_of_the_transport) {
   const json seen = bench({"transport", "--there", "40980", "--back", "20", "--rounds", "20"});
   BOOST_TEST(contains(seen.at("transport"), "tcp"));
   BOOST_TEST(seen.at("round_awake_us").get<double>() > 0);
-  BOOST_TEST(seen.at("round_rested_us").get<double>() > 0);
+  BOOST_TEST(seen.at("round_after_work_us").get<double>() > 0);
 }
 
 BOOST_AUTO_TEST_CASE(prompts_in_both_modes) {
