@@ -160,12 +160,13 @@ class pipeline_bench {
     });
     if (out.times.hops.empty() || !here || plan().transport().kind != topology::transport_kind::ucx)
       return {};
+    const topology::step_shape decode_row{.requests = 1, .rows = 1, .decoder_rows = 1, .wanted = 1};
     round_options round;
     round.rounds = rounds;
     round.ucx = topology::ucx_options_of(plan(), plan().client().id);
     for (const topology::edge_plan& edge : plan().edges()) {
       if (!edge.crosses()) continue;
-      const std::uint64_t bytes = edge.size.bytes({1, 1, 1});
+      const std::uint64_t bytes = edge.size.bytes(decode_row);
       if (edge.kind == topology::edge_kind::activation) round.there_bytes = bytes;
       if (edge.kind == topology::edge_kind::proposal) round.back_bytes = bytes;
     }

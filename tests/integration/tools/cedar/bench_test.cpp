@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(a_pipeline_of_two_processes) {
   const auto config = cedar::model::parse_config(tiny);
   BOOST_TEST_REQUIRE(config.has_value());
   const auto size = cedar::topology::activation_size(*config, false);
-  BOOST_TEST(edge.at("bytes") == 2 * size.bytes({3 + 5, 9 + 5, 0}));
+  BOOST_TEST(edge.at("bytes") == 2 * size.bytes({.requests = 3 + 5, .rows = 9 + 5}));
   BOOST_TEST(seen.at("units").size() == 5U);
 }
 
