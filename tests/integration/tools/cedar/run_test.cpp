@@ -82,15 +82,21 @@ std::map<std::string, std::vector<json>> events_by_track(const json& trace) {
   return out;
 }
 
-/// Steps of one request: a prompt of `prompt` rows in chunks, then `decoded` rows one by one.
+/// Steps of one request: a prompt of `prompt` rows in chunks, then `decoded` rows one by one. Every
+/// row walks the decoder; a span near its request's start has fewer earlier ids than `lookback`.
 std::vector<topology::step_shape> shapes_of(std::uint32_t prompt, std::uint32_t rows_per_step,
-                                            std::uint32_t decoded) {
+                                            std::uint32_t decoded, std::uint32_t lookback) {
   std::vector<topology::step_shape> out;
-  for (std::uint32_t row = 0; row < prompt; row += rows_per_step) {
-    const std::uint32_t rows = std::min(rows_per_step, prompt - row);
-    out.push_back({1, rows, row + rows == prompt ? 1U : 0U});
-  }
-  for (std::uint32_t i = 0; i < decoded; ++i) out.push_back({1, 1, 1});
+  const auto add = [&](std::uint32_t first, std::uint32_t rows, bool wanted) {
+    out.push_back({.requests = 1,
+                   .rows = rows,
+                   .decoder_rows = rows,
+                   .wanted = wanted ? 1U : 0U,
+                   .earlier_ids = std::min(first, lookback)});
+  };
+  for (std::uint32_t row = 0; row < prompt; row += rows_per_step)
+    add(row, std::min(rows_per_step, prompt - row), row + rows_per_step >= prompt);
+  for (std::uint32_t i = 0; i < decoded; ++i) add(prompt + i, 1, true);
   return out;
 }
 
@@ -179,8 +185,9 @@ BOOST_AUTO_TEST_CASE(traces_every_unit_and_edge_with_the_bytes_of_the_plan) {
   const auto model = stage::model_source::open(checkpoint_of("cedar-tiny"));
   const model::model_config& config = (*model)->config();
   const auto tracks = events_by_track(json::parse(read_file(trace_file)));
-  const auto shapes = shapes_of(static_cast<std::uint32_t>(prompt.tokens.size()), rows_per_step,
-                                static_cast<std::uint32_t>(prompt.forced.size()));
+  const auto shapes =
+      shapes_of(static_cast<std::uint32_t>(prompt.tokens.size()), rows_per_step,
+                static_cast<std::uint32_t>(prompt.forced.size()), config.engram_lookback());
   for (const topology::unit_plan& unit : plan.units()) {
     if (std::holds_alternative<topology::scheduler_role>(unit.role)) continue;
     const auto found = tracks.find("compute " + unit.name);
@@ -195,18 +202,14 @@ BOOST_AUTO_TEST_CASE(traces_every_unit_and_edge_with_the_bytes_of_the_plan) {
     const auto found = tracks.find(edge.name);
     BOOST_TEST_REQUIRE((found != tracks.end()), "no message on " << edge.name);
     BOOST_TEST_REQUIRE(found->second.size() == shapes.size(), edge.name);
-    std::uint64_t first_row = 0;
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       const json& args = found->second[i].at("args");
       std::uint64_t bytes = edge.size.bytes(shapes[i]);
-      // Logits were asked for; a request near its start has fewer earlier ids.
+      // Logits were asked for.
       if (edge.kind == topology::edge_kind::proposal)
         bytes = topology::proposal_size(config, true).bytes(shapes[i]);
-      if (edge.kind == topology::edge_kind::step_table && first_row < config.engram_lookback())
-        bytes -= (config.engram_lookback() - first_row) * sizeof(token_id);
       BOOST_TEST(args.at("step") == i + 1, edge.name);
       BOOST_TEST(args.at("bytes") == bytes, edge.name << ", step " << i + 1);
-      first_row += shapes[i].rows;
     }
   }
 }
