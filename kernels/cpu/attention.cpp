@@ -24,6 +24,8 @@ namespace cedar::kernels::cpu::HWY_NAMESPACE {
 inline constexpr float lowest_maximum = -1e30F;
 /// Entries that are dequantised together for the value product: 32 x 16 channels fit the L1 cache.
 inline constexpr std::size_t value_tile = 32;
+/// Of an exponential (internal/workers.hpp).
+inline constexpr std::size_t exp_cost = 8;
 /// Heads that share the loads of an entry: heads * parts chains hide the latency.
 inline constexpr std::size_t value_heads = width == 16 ? 8 : 4;
 
@@ -51,7 +53,6 @@ struct row_state {
   std::size_t channels = 0;  ///< head_dim, rounded up to 16
   float* scores = nullptr;  ///< [heads, columns], then probabilities
   float* denominators = nullptr;  ///< [heads]
-  float* values = nullptr;  ///< [channels / 16][value_tile][16], one tile of entries
   float* sums = nullptr;  ///< [heads, channels]
 };
 
@@ -92,10 +93,18 @@ HWY_INLINE void add_values(const float* values, std::size_t count, const float* 
     for (std::size_t p = 0; p < parts; ++p) store(chains[h][p], sums + h * channels + p * width);
 }
 
+/// Channels [begin, end) of a row; both whole blocks of 16 but for the end of a head.
+struct channel_range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  float* values = nullptr;  ///< [blocks of 16][value_tile][16], one tile of entries
+};
+
 /// Adds a dequantised tile, whose first entry is number `first` of the list, to all heads.
-HWY_NOINLINE void add_value_tile(const row_state& state, std::size_t first, std::size_t count) {
-  for (std::size_t c = 0; c < state.channels; c += 16) {
-    const float* values = state.values + c * value_tile;
+HWY_NOINLINE void add_value_tile(const row_state& state, const channel_range& range,
+                                 std::size_t first, std::size_t count) {
+  for (std::size_t c = range.begin; c < range.end; c += 16) {
+    const float* values = range.values + (c - range.begin) * value_tile;
     std::size_t head = 0;
     const auto add = [&]<std::size_t Heads>() HWY_ATTR {
       add_values<Heads>(values, count, state.scores + head * state.columns + first, state.columns,
@@ -110,24 +119,24 @@ HWY_NOINLINE void add_value_tile(const row_state& state, std::size_t first, std:
 
 /// Value product over one list of entries; the first is number `offset` of all.
 template <class Rows>
-HWY_INLINE void add_list(const row_state& state, const Rows& rows, std::size_t entries,
-                         std::size_t offset) {
+HWY_INLINE void add_list(const row_state& state, const channel_range& range, const Rows& rows,
+                         std::size_t entries, std::size_t offset) {
   for (std::size_t first = 0; first < entries; first += value_tile) {
     const std::size_t count = std::min(value_tile, entries - first);
     for (std::size_t e = 0; e < count; ++e)
-      for_each_block(
-          rows, rows.row(first + e), 0, state.head_dim,
-          [&](std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
-            for (std::size_t half = 0; half < 2 && k + 16 * half < state.channels; ++half)
-              for (std::size_t p = 0; p < parts; ++p)
-                store(values[half].part[p],
-                      state.values + ((k / 16 + half) * value_tile + e) * 16 + p * width);
-          });
-    add_value_tile(state, offset + first, count);
+      for_each_block(rows, rows.row(first + e), range.begin, range.end,
+                     [&](std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
+                       const std::size_t block = (k - range.begin) / 16;
+                       for (std::size_t half = 0; half < 2 && k + 16 * half < range.end; ++half)
+                         for (std::size_t p = 0; p < parts; ++p)
+                           store(values[half].part[p],
+                                 range.values + ((block + half) * value_tile + e) * 16 + p * width);
+                     });
+    add_value_tile(state, range, offset + first, count);
   }
 }
 
-HWY_NOINLINE void attend(const attention_arguments& a, std::size_t row) {
+HWY_NOINLINE void attend(const attention_arguments& a, workers threads, std::size_t row) {
   const attention_entries& lists = a.entries[row];
   row_state state;
   state.heads = a.sinks.size();
@@ -143,13 +152,12 @@ HWY_NOINLINE void attend(const attention_arguments& a, std::size_t row) {
   state.channels = round_up(state.head_dim, 16);
   state.scores = memory.take<float>(state.heads * state.columns);
   state.denominators = memory.take<float>(state.heads);
-  state.values = memory.take<float>(state.channels * value_tile);
   state.sums = memory.take<float>(state.heads * state.channels);
 
   const plain_rows<bf16> q{matrix_view<const bf16>(a.q.row_data(row), state.heads, a.head_dim)};
   const matrix_view<float> scores(state.scores, state.heads, state.columns);
   const auto score = [&](const auto& rows, std::size_t count, std::size_t offset) HWY_ATTR {
-    multiply(q, state.heads, a.head_dim, rows, count, 1,
+    multiply(threads, q, state.heads, a.head_dim, rows, count, 1,
              score_sink{{scores.cols_from(offset, count)}, a.scale});
   };
   const auto for_each_list = [&](const auto& use) HWY_ATTR {
@@ -161,21 +169,42 @@ HWY_NOINLINE void attend(const attention_arguments& a, std::size_t row) {
     });
   };
   for_each_list(score);
-  for (std::size_t head = 0; head < state.heads; ++head)
-    state.denominators[head] =
-        softmax(state.scores + head * state.columns, state.entries, state.columns, a.sinks[head]);
+  threads.split(state.heads, 1, exp_cost * state.columns,
+                [&](std::size_t begin, std::size_t end) HWY_ATTR {
+                  for (std::size_t head = begin; head < end; ++head)
+                    state.denominators[head] = softmax(state.scores + head * state.columns,
+                                                       state.entries, state.columns, a.sinks[head]);
+                });
   std::fill_n(state.sums, state.heads * state.channels, 0.0F);
-  for_each_list([&](const auto& rows, std::size_t count, std::size_t offset)
-                    HWY_ATTR { add_list(state, rows, count, offset); });
-  for (std::size_t head = 0; head < state.heads; ++head)
-    for (std::size_t c = 0; c < a.head_dim; c += width)
-      store_first(
-          hn::Div(load(state.sums + head * state.channels + c), set(state.denominators[head])),
-          o + head * a.head_dim + c, a.head_dim - c);
+  threads.split(a.head_dim, block_size, output_cost(state.heads, state.entries),
+                [&](std::size_t begin, std::size_t end) HWY_ATTR {
+                  scratch inner;
+                  const channel_range range{
+                      begin, end, inner.take<float>(round_up(end - begin, 16) * value_tile)};
+                  for_each_list([&](const auto& rows, std::size_t count, std::size_t offset)
+                                    HWY_ATTR { add_list(state, range, rows, count, offset); });
+                  for (std::size_t head = 0; head < state.heads; ++head)
+                    for (std::size_t c = begin; c < end; c += width)
+                      store_first(hn::Div(load(state.sums + head * state.channels + c),
+                                          set(state.denominators[head])),
+                                  o + head * a.head_dim + c, end - c);
+                });
 }
 
-void attention_rows(const attention_arguments& a) {
-  for (std::size_t row = 0; row < a.q.rows; ++row) attend(a, row);
+/// Rows are divided if there is one for each thread, else what a row consists of.
+void attention_rows(const attention_arguments& a, workers threads) {
+  const std::size_t rows = a.q.rows;
+  if (rows < threads.threads()) {
+    for (std::size_t row = 0; row < rows; ++row) attend(a, threads, row);
+    return;
+  }
+  std::size_t entries = 0;
+  for (const attention_entries& lists : a.entries)
+    entries += lists.window.size() + lists.selected.size();
+  const std::size_t cost = 2 * output_cost(a.sinks.size(), a.head_dim) * entries / rows;
+  threads.split(rows, 1, cost, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    for (std::size_t row = begin; row < end; ++row) attend(a, workers{}, row);
+  });
 }
 
 }  // namespace cedar::kernels::cpu::HWY_NAMESPACE
@@ -186,8 +215,8 @@ namespace cedar::kernels::cpu {
 
 HWY_EXPORT(attention_rows);
 
-void attention(const attention_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(attention_rows)(arguments);
+void attention(const attention_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(attention_rows)(arguments, threads);
 }
 
 }  // namespace cedar::kernels::cpu

@@ -3,6 +3,7 @@
 
 #include "kernels/base/check.hpp"
 #include "kernels/cpu/internal/kernels.hpp"
+#include "kernels/cpu/internal/slot_arena.hpp"
 
 namespace cedar::kernels {
 
@@ -10,63 +11,75 @@ namespace {
 
 class cpu_backend final : public backend {
  public:
+  cpu_backend(std::uint32_t threads, std::size_t grain)
+      : arena_(cpu::slot_arena::make(threads)), grain_(grain) {}
+
   std::string_view name() const noexcept override { return "cpu"; }
 
  private:
-  void do_rms_norm(const rms_norm_arguments& arguments) const override { cpu::rms_norm(arguments); }
+  void do_rms_norm(const rms_norm_arguments& arguments) const override {
+    cpu::rms_norm(arguments, threads());
+  }
   void do_quantize_fp8(const quantize_fp8_arguments& arguments) const override {
-    cpu::quantize_fp8(arguments);
+    cpu::quantize_fp8(arguments, threads());
   }
   void do_linear_fp8(const linear_fp8_arguments& arguments) const override {
-    cpu::linear_fp8(arguments);
+    cpu::linear_fp8(arguments, threads());
   }
   void do_linear_fp4(const linear_fp4_arguments& arguments) const override {
-    cpu::linear_fp4(arguments);
+    cpu::linear_fp4(arguments, threads());
   }
   void do_linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments) const override {
-    cpu::linear_fp8_weight_only(arguments);
+    cpu::linear_fp8_weight_only(arguments, threads());
   }
   void do_linear_bf16(const linear_bf16_arguments& arguments) const override {
-    cpu::linear_bf16(arguments);
+    cpu::linear_bf16(arguments, threads());
   }
   void do_linear_f32(const linear_f32_arguments& arguments) const override {
-    cpu::linear_f32(arguments);
+    cpu::linear_f32(arguments, threads());
   }
   void do_hc_coefficients(const hc_coefficients_arguments& arguments) const override {
-    cpu::hc_coefficients(arguments);
+    cpu::hc_coefficients(arguments, threads());
   }
   void do_hc_collapse(const hc_collapse_arguments& arguments) const override {
-    cpu::hc_collapse(arguments);
+    cpu::hc_collapse(arguments, threads());
   }
   void do_hc_expand(const hc_expand_arguments& arguments) const override {
-    cpu::hc_expand(arguments);
+    cpu::hc_expand(arguments, threads());
   }
-  void do_rope(const rope_arguments& arguments) const override { cpu::rope(arguments); }
+  void do_rope(const rope_arguments& arguments) const override { cpu::rope(arguments, threads()); }
   void do_pack_entries(const pack_entries_arguments& arguments) const override {
-    cpu::pack_entries(arguments);
+    cpu::pack_entries(arguments, threads());
   }
   void do_unpack_entries(const unpack_entries_arguments& arguments) const override {
-    cpu::unpack_entries(arguments);
+    cpu::unpack_entries(arguments, threads());
   }
   void do_compressor_pool(const compressor_pool_arguments& arguments) const override {
-    cpu::compressor_pool(arguments);
+    cpu::compressor_pool(arguments, threads());
   }
   void do_index_scores(const index_scores_arguments& arguments) const override {
-    cpu::index_scores(arguments);
+    cpu::index_scores(arguments, threads());
   }
   void do_attention(const attention_arguments& arguments) const override {
-    cpu::attention(arguments);
+    cpu::attention(arguments, threads());
   }
   void do_gate_scores(const gate_scores_arguments& arguments) const override {
-    cpu::gate_scores(arguments);
+    cpu::gate_scores(arguments, threads());
   }
-  void do_swiglu(const swiglu_arguments& arguments) const override { cpu::swiglu(arguments); }
+  void do_swiglu(const swiglu_arguments& arguments) const override {
+    cpu::swiglu(arguments, threads());
+  }
   void do_moe_combine(const moe_combine_arguments& arguments) const override {
-    cpu::moe_combine(arguments);
+    cpu::moe_combine(arguments, threads());
   }
   void do_engram_gate(const engram_gate_arguments& arguments) const override {
-    cpu::engram_gate(arguments);
+    cpu::engram_gate(arguments, threads());
   }
+
+  cpu::workers threads() const { return {arena_.get(), grain_}; }
+
+  std::unique_ptr<cpu::slot_arena> arena_;  ///< null: every call runs on its caller's thread
+  std::size_t grain_;
 };
 
 }  // namespace
@@ -78,9 +91,11 @@ bool cpu_backend_supported() {
          __builtin_cpu_supports("movbe") != 0;
 }
 
-std::unique_ptr<backend> make_cpu_backend() {
+std::unique_ptr<backend> make_cpu_backend(std::uint32_t threads, std::size_t grain) {
   CEDAR_REQUIRE(cpu_backend_supported(), "the cpu backend needs a processor of level x86-64-v3");
-  return std::make_unique<cpu_backend>();
+  CEDAR_REQUIRE(threads >= 1 && threads <= cpu_threads_max, "a backend has 1 to 256 threads");
+  CEDAR_REQUIRE(grain > 0, "pieces have a size");
+  return std::make_unique<cpu_backend>(threads, grain);
 }
 
 }  // namespace cedar::kernels

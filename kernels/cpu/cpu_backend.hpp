@@ -3,6 +3,8 @@
 // that a result has the same bits on every machine, in every batch and on every instruction set.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "kernels/ops/backend.hpp"
@@ -12,8 +14,18 @@ namespace cedar::kernels {
 /// True if this machine has what the code is compiled for: x86-64-v3 (AVX2, FMA, F16C, BMI2).
 bool cpu_backend_supported();
 
-/// Stateless; usable from several threads at once (each keeps a scratch memory of its own).
-/// Requires cpu_backend_supported().
-std::unique_ptr<backend> make_cpu_backend();
+/// Slots that a backend's pool may have.
+inline constexpr std::uint32_t cpu_threads_max = 256;
+
+/// Work that a thread is worth, in elements of a weight row times a row of x (about 0.08 ns each):
+/// measured, see README.md.
+inline constexpr std::size_t cpu_grain = std::size_t{1} << 18;
+
+/// A backend whose calls are divided among up to `threads` threads, the calling one included; with
+/// one, everything runs on the caller's and no thread is ever started. Usable from several threads
+/// at once: their calls share the pool, and each thread keeps a scratch memory of its own. Nothing
+/// is divided into pieces of less than `grain`. No result depends on either. Requires
+/// cpu_backend_supported(), 1 <= threads <= cpu_threads_max and grain > 0.
+std::unique_ptr<backend> make_cpu_backend(std::uint32_t threads = 1, std::size_t grain = cpu_grain);
 
 }  // namespace cedar::kernels

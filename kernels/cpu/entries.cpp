@@ -143,11 +143,13 @@ HWY_INLINE std::uint8_t quantize_fp4_e4m3_group(const bf16* x, std::uint8_t* pac
   return scale;
 }
 
-void quantize_fp8_rows(const quantize_fp8_arguments& a) {
-  for (std::size_t row = 0; row < a.x.rows; ++row)
-    for (std::size_t group = 0; group < a.scales.cols; ++group)
-      a.scales.row_data(row)[group] =
-          quantize_fp8_group(a.x.row_data(row) + 32 * group, a.codes.row_data(row) + 32 * group);
+void quantize_fp8_rows(const quantize_fp8_arguments& a, workers threads) {
+  threads.split(a.x.rows, 1, 8 * a.x.cols, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    for (std::size_t row = begin; row < end; ++row)
+      for (std::size_t group = 0; group < a.scales.cols; ++group)
+        a.scales.row_data(row)[group] =
+            quantize_fp8_group(a.x.row_data(row) + 32 * group, a.codes.row_data(row) + 32 * group);
+  });
 }
 
 void pack_entry(entry_format format, const bf16* x, std::size_t size, std::uint8_t* entry) {
@@ -171,25 +173,29 @@ void pack_entry(entry_format format, const bf16* x, std::size_t size, std::uint8
   }
 }
 
-void pack_entries_rows(const pack_entries_arguments& a) {
-  for (std::size_t row = 0; row < a.x.rows; ++row)
-    pack_entry(a.format, a.x.row_data(row), a.x.cols,
-               reinterpret_cast<std::uint8_t*>(a.entries.row_data(row)));
+void pack_entries_rows(const pack_entries_arguments& a, workers threads) {
+  threads.split(a.x.rows, 1, 8 * a.x.cols, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    for (std::size_t row = begin; row < end; ++row)
+      pack_entry(a.format, a.x.row_data(row), a.x.cols,
+                 reinterpret_cast<std::uint8_t*>(a.entries.row_data(row)));
+  });
 }
 
-void unpack_entries_rows(const unpack_entries_arguments& a) {
+void unpack_entries_rows(const unpack_entries_arguments& a, workers threads) {
   const std::size_t size = a.x.cols;
-  for (std::size_t row = 0; row < a.x.rows; ++row) {
-    const std::byte* entry = a.entries.row_data(row);
-    bf16* x = a.x.row_data(row);
-    with_entries(a.format, {&entry, 1}, size, [&](const auto& rows) HWY_ATTR {
-      for_each_block(
-          rows, rows.row(0), 0, size, [&](std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
-            for (std::size_t i = 0; i < block_size && k + i < size; i += width)
-              store_first(values[i / 16].part[i / width % parts], x + k + i, size - k - i);
-          });
-    });
-  }
+  threads.split(a.x.rows, 1, 4 * size, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    for (std::size_t row = begin; row < end; ++row) {
+      const std::byte* entry = a.entries.row_data(row);
+      bf16* x = a.x.row_data(row);
+      with_entries(a.format, {&entry, 1}, size, [&](const auto& rows) HWY_ATTR {
+        for_each_block(
+            rows, rows.row(0), 0, size, [&](std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
+              for (std::size_t i = 0; i < block_size && k + i < size; i += width)
+                store_first(values[i / 16].part[i / width % parts], x + k + i, size - k - i);
+            });
+      });
+    }
+  });
 }
 
 }  // namespace cedar::kernels::cpu::HWY_NAMESPACE
@@ -202,16 +208,16 @@ HWY_EXPORT(quantize_fp8_rows);
 HWY_EXPORT(pack_entries_rows);
 HWY_EXPORT(unpack_entries_rows);
 
-void quantize_fp8(const quantize_fp8_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(quantize_fp8_rows)(arguments);
+void quantize_fp8(const quantize_fp8_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(quantize_fp8_rows)(arguments, threads);
 }
 
-void pack_entries(const pack_entries_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(pack_entries_rows)(arguments);
+void pack_entries(const pack_entries_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(pack_entries_rows)(arguments, threads);
 }
 
-void unpack_entries(const unpack_entries_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(unpack_entries_rows)(arguments);
+void unpack_entries(const unpack_entries_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(unpack_entries_rows)(arguments, threads);
 }
 
 }  // namespace cedar::kernels::cpu

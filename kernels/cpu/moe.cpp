@@ -10,48 +10,56 @@
 HWY_BEFORE_NAMESPACE();
 namespace cedar::kernels::cpu::HWY_NAMESPACE {
 
-void gate_scores_rows(const gate_scores_arguments& a) {
-  for (std::size_t row = 0; row < a.scores.rows; ++row) {
-    float* scores = a.scores.row_data(row);
-    for (std::size_t i = 0; i < a.scores.cols; i += width) {
-      const std::size_t count = a.scores.cols - i;
-      store_first(hn::Sqrt(softplus(load_first(scores + i, count))), scores + i, count);
-    }
-  }
+void gate_scores_rows(const gate_scores_arguments& a, workers threads) {
+  threads.split(
+      a.scores.rows, 1, 32 * a.scores.cols, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+        for (std::size_t row = begin; row < end; ++row) {
+          float* scores = a.scores.row_data(row);
+          for (std::size_t i = 0; i < a.scores.cols; i += width) {
+            const std::size_t count = a.scores.cols - i;
+            store_first(hn::Sqrt(softplus(load_first(scores + i, count))), scores + i, count);
+          }
+        }
+      });
 }
 
 /// (silu(gate) * up) * weight, silu(x) = x * sigmoid(x). Bounds come first in Min and Max: a NaN in
 /// the second operand passes.
-void swiglu_rows(const swiglu_arguments& a) {
+void swiglu_rows(const swiglu_arguments& a, workers threads) {
   const auto limit = set(a.limit);
   const auto lowest = set(-a.limit);
-  for (std::size_t row = 0; row < a.y.rows; ++row) {
-    const auto weight = set(a.route_weights.empty() ? 1.0F : a.route_weights[row]);
-    for (std::size_t i = 0; i < a.y.cols; i += width) {
-      const std::size_t count = a.y.cols - i;
-      auto gate = load_first(a.gate.row_data(row) + i, count);
-      auto up = load_first(a.up.row_data(row) + i, count);
-      if (a.limit > 0) {
-        gate = hn::Min(limit, gate);
-        up = hn::Max(lowest, hn::Min(limit, up));
+  threads.split(a.y.rows, 1, 16 * a.y.cols, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    for (std::size_t row = begin; row < end; ++row) {
+      const auto weight = set(a.route_weights.empty() ? 1.0F : a.route_weights[row]);
+      for (std::size_t i = 0; i < a.y.cols; i += width) {
+        const std::size_t count = a.y.cols - i;
+        auto gate = load_first(a.gate.row_data(row) + i, count);
+        auto up = load_first(a.up.row_data(row) + i, count);
+        if (a.limit > 0) {
+          gate = hn::Min(limit, gate);
+          up = hn::Max(lowest, hn::Min(limit, up));
+        }
+        const auto silu = hn::Mul(gate, sigmoid(gate));
+        store_first(hn::Mul(hn::Mul(silu, up), weight), a.y.row_data(row) + i, count);
       }
-      const auto silu = hn::Mul(gate, sigmoid(gate));
-      store_first(hn::Mul(hn::Mul(silu, up), weight), a.y.row_data(row) + i, count);
     }
-  }
+  });
 }
 
-void moe_combine_rows(const moe_combine_arguments& a) {
-  for (std::size_t row = 0; row < a.y.rows; ++row) {
-    const bf16* const* parts_of_row = a.parts.data() + row * a.parts_per_row;
-    for (std::size_t i = 0; i < a.y.cols; i += width) {
-      const std::size_t count = a.y.cols - i;
-      auto sum = load_first(parts_of_row[0] + i, count);
-      for (std::size_t part = 1; part < a.parts_per_row; ++part)
-        sum = hn::Add(sum, load_first(parts_of_row[part] + i, count));
-      store_first(sum, a.y.row_data(row) + i, count);
-    }
-  }
+void moe_combine_rows(const moe_combine_arguments& a, workers threads) {
+  threads.split(a.y.rows, 1, 4 * a.parts_per_row * a.y.cols,
+                [&](std::size_t begin, std::size_t end) HWY_ATTR {
+                  for (std::size_t row = begin; row < end; ++row) {
+                    const bf16* const* parts_of_row = a.parts.data() + row * a.parts_per_row;
+                    for (std::size_t i = 0; i < a.y.cols; i += width) {
+                      const std::size_t count = a.y.cols - i;
+                      auto sum = load_first(parts_of_row[0] + i, count);
+                      for (std::size_t part = 1; part < a.parts_per_row; ++part)
+                        sum = hn::Add(sum, load_first(parts_of_row[part] + i, count));
+                      store_first(sum, a.y.row_data(row) + i, count);
+                    }
+                  }
+                });
 }
 
 }  // namespace cedar::kernels::cpu::HWY_NAMESPACE
@@ -64,16 +72,16 @@ HWY_EXPORT(gate_scores_rows);
 HWY_EXPORT(swiglu_rows);
 HWY_EXPORT(moe_combine_rows);
 
-void gate_scores(const gate_scores_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(gate_scores_rows)(arguments);
+void gate_scores(const gate_scores_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(gate_scores_rows)(arguments, threads);
 }
 
-void swiglu(const swiglu_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(swiglu_rows)(arguments);
+void swiglu(const swiglu_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(swiglu_rows)(arguments, threads);
 }
 
-void moe_combine(const moe_combine_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(moe_combine_rows)(arguments);
+void moe_combine(const moe_combine_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(moe_combine_rows)(arguments, threads);
 }
 
 }  // namespace cedar::kernels::cpu

@@ -14,17 +14,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace cedar::kernels::cpu::HWY_NAMESPACE {
 
-void rms_norm_rows(const rms_norm_arguments& a) {
+void rms_norm_rows(const rms_norm_arguments& a, workers threads) {
   const std::size_t size = a.x.cols;
-  for (std::size_t row = 0; row < a.x.rows; ++row) {
-    const bf16* x = a.x.row_data(row);
-    bf16* y = a.y.row_data(row);
-    const auto factor = set(inverse_rms(x, size, a.epsilon));
-    for (std::size_t i = 0; i < size; i += width) {
-      const auto normed = hn::Mul(load_first(x + i, size - i), factor);
-      store_first(hn::Mul(load_first(a.weight.data() + i, size - i), normed), y + i, size - i);
+  threads.split(a.x.rows, 1, 4 * size, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    for (std::size_t row = begin; row < end; ++row) {
+      const bf16* x = a.x.row_data(row);
+      bf16* y = a.y.row_data(row);
+      const auto factor = set(inverse_rms(x, size, a.epsilon));
+      for (std::size_t i = 0; i < size; i += width) {
+        const auto normed = hn::Mul(load_first(x + i, size - i), factor);
+        store_first(hn::Mul(load_first(a.weight.data() + i, size - i), normed), y + i, size - i);
+      }
     }
-  }
+  });
 }
 
 /// Cosines (each twice) and sines (negative for the even element of a pair) of a row's angles.
@@ -43,24 +45,26 @@ HWY_INLINE void fill_rotation(const rope_arguments& a, std::size_t row, float* c
 }
 
 /// Both elements of a pair: x_i' = x_i * cosine + x_other * sine of i, each operation rounded.
-void rope_rows(const rope_arguments& a) {
+void rope_rows(const rope_arguments& a, workers threads) {
   const std::size_t rotated = 2 * a.frequencies.size();
   if (rotated == 0) return;
-  scratch memory;
-  float* cosines = memory.take<float>(rotated + width);
-  float* sines = memory.take<float>(rotated + width);
-  for (std::size_t row = 0; row < a.x.rows; ++row) {
-    fill_rotation(a, row, cosines, sines);
-    for (std::size_t end = a.head_dim; end <= a.x.cols; end += a.head_dim) {
-      bf16* x = a.x.row_data(row) + end - rotated;
-      for (std::size_t i = 0; i < rotated; i += width) {
-        const auto values = load_first(x + i, rotated - i);
-        const auto others = hn::Mul(hn::Shuffle2301(values), load_first(sines + i, rotated - i));
-        const auto scaled = hn::Mul(values, load_first(cosines + i, rotated - i));
-        store_first(hn::Add(scaled, others), x + i, rotated - i);
+  threads.split(a.x.rows, 1, 4 * a.x.cols, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    scratch memory;
+    float* cosines = memory.take<float>(rotated + width);
+    float* sines = memory.take<float>(rotated + width);
+    for (std::size_t row = begin; row < end; ++row) {
+      fill_rotation(a, row, cosines, sines);
+      for (std::size_t head_end = a.head_dim; head_end <= a.x.cols; head_end += a.head_dim) {
+        bf16* x = a.x.row_data(row) + head_end - rotated;
+        for (std::size_t i = 0; i < rotated; i += width) {
+          const auto values = load_first(x + i, rotated - i);
+          const auto others = hn::Mul(hn::Shuffle2301(values), load_first(sines + i, rotated - i));
+          const auto scaled = hn::Mul(values, load_first(cosines + i, rotated - i));
+          store_first(hn::Add(scaled, others), x + i, rotated - i);
+        }
       }
     }
-  }
+  });
 }
 
 }  // namespace cedar::kernels::cpu::HWY_NAMESPACE
@@ -72,12 +76,12 @@ namespace cedar::kernels::cpu {
 HWY_EXPORT(rms_norm_rows);
 HWY_EXPORT(rope_rows);
 
-void rms_norm(const rms_norm_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(rms_norm_rows)(arguments);
+void rms_norm(const rms_norm_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(rms_norm_rows)(arguments, threads);
 }
 
-void rope(const rope_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(rope_rows)(arguments);
+void rope(const rope_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(rope_rows)(arguments, threads);
 }
 
 }  // namespace cedar::kernels::cpu

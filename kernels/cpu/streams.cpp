@@ -64,58 +64,66 @@ HWY_INLINE void split_coefficients(const hc_coefficients_arguments& a, std::size
   }
 }
 
-void hc_coefficients_rows(const hc_coefficients_arguments& a) {
+void hc_coefficients_rows(const hc_coefficients_arguments& a, workers threads) {
   const std::size_t rows = a.streams.rows;
   const std::size_t outputs = a.fn.rows;
   scratch memory;
   const matrix_view<float> projections(memory.take<float>(rows * outputs), rows, outputs);
-  multiply(plain_rows<bf16>{a.streams}, rows, a.streams.cols, plain_rows<float>{a.fn}, outputs, 1,
-           matrix_sink<float>{projections});
-  for (std::size_t row = 0; row < rows; ++row)
-    split_coefficients(a, row, projections.row_data(row),
-                       inverse_rms(a.streams.row_data(row), a.streams.cols, a.rms_epsilon));
+  multiply(threads, plain_rows<bf16>{a.streams}, rows, a.streams.cols, plain_rows<float>{a.fn},
+           outputs, 1, matrix_sink<float>{projections});
+  threads.split(rows, 1, 4 * a.streams.cols, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    for (std::size_t row = begin; row < end; ++row)
+      split_coefficients(a, row, projections.row_data(row),
+                         inverse_rms(a.streams.row_data(row), a.streams.cols, a.rms_epsilon));
+  });
 }
 
-void hc_collapse_rows(const hc_collapse_arguments& a) {
+void hc_collapse_rows(const hc_collapse_arguments& a, workers threads) {
   const std::size_t size = a.y.cols;
-  for (std::size_t row = 0; row < a.y.rows; ++row) {
-    const bf16* streams = a.streams.row_data(row);
-    const float* pre = a.pre.row_data(row);
-    for (std::size_t i = 0; i < size; i += width) {
-      auto sum = zero();
-      for (std::size_t stream = 0; stream < a.pre.cols; ++stream)
-        sum = hn::Add(sum,
-                      hn::Mul(set(pre[stream]), load_first(streams + stream * size + i, size - i)));
-      store_first(sum, a.y.row_data(row) + i, size - i);
-    }
-  }
+  threads.split(
+      a.y.rows, 1, 4 * a.pre.cols * size, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+        for (std::size_t row = begin; row < end; ++row) {
+          const bf16* streams = a.streams.row_data(row);
+          const float* pre = a.pre.row_data(row);
+          for (std::size_t i = 0; i < size; i += width) {
+            auto sum = zero();
+            for (std::size_t stream = 0; stream < a.pre.cols; ++stream)
+              sum = hn::Add(sum, hn::Mul(set(pre[stream]),
+                                         load_first(streams + stream * size + i, size - i)));
+            store_first(sum, a.y.row_data(row) + i, size - i);
+          }
+        }
+      });
 }
 
 /// The old streams are added in ascending order, then post * y; each operation rounded. The old
 /// streams of `width` elements are read before the new ones are written: they may be the same.
-void hc_expand_rows(const hc_expand_arguments& a) {
+void hc_expand_rows(const hc_expand_arguments& a, workers threads) {
   const std::size_t size = a.y.cols;
   const std::size_t streams = a.post.cols;
-  scratch memory;
-  float* old = memory.take<float>(streams * width);
-  for (std::size_t row = 0; row < a.y.rows; ++row) {
-    const float* post = a.post.row_data(row);
-    const float* combine = a.combine.row_data(row);
-    for (std::size_t i = 0; i < size; i += width) {
-      for (std::size_t stream = 0; stream < streams; ++stream)
-        store(load_first(a.streams.row_data(row) + stream * size + i, size - i),
-              old + stream * width);
-      const auto y = load_first(a.y.row_data(row) + i, size - i);
-      for (std::size_t k = 0; k < streams; ++k) {
-        auto mixed = zero();
-        for (std::size_t stream = 0; stream < streams; ++stream)
-          mixed = hn::Add(mixed,
-                          hn::Mul(set(combine[stream * streams + k]), load(old + stream * width)));
-        store_first(hn::Add(hn::Mul(set(post[k]), y), mixed), a.out.row_data(row) + k * size + i,
-                    size - i);
-      }
-    }
-  }
+  threads.split(
+      a.y.rows, 1, 4 * streams * streams * size, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+        scratch memory;
+        float* old = memory.take<float>(streams * width);
+        for (std::size_t row = begin; row < end; ++row) {
+          const float* post = a.post.row_data(row);
+          const float* combine = a.combine.row_data(row);
+          for (std::size_t i = 0; i < size; i += width) {
+            for (std::size_t stream = 0; stream < streams; ++stream)
+              store(load_first(a.streams.row_data(row) + stream * size + i, size - i),
+                    old + stream * width);
+            const auto y = load_first(a.y.row_data(row) + i, size - i);
+            for (std::size_t k = 0; k < streams; ++k) {
+              auto mixed = zero();
+              for (std::size_t stream = 0; stream < streams; ++stream)
+                mixed = hn::Add(
+                    mixed, hn::Mul(set(combine[stream * streams + k]), load(old + stream * width)));
+              store_first(hn::Add(hn::Mul(set(post[k]), y), mixed),
+                          a.out.row_data(row) + k * size + i, size - i);
+            }
+          }
+        }
+      });
 }
 
 }  // namespace cedar::kernels::cpu::HWY_NAMESPACE
@@ -128,16 +136,16 @@ HWY_EXPORT(hc_coefficients_rows);
 HWY_EXPORT(hc_collapse_rows);
 HWY_EXPORT(hc_expand_rows);
 
-void hc_coefficients(const hc_coefficients_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(hc_coefficients_rows)(arguments);
+void hc_coefficients(const hc_coefficients_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(hc_coefficients_rows)(arguments, threads);
 }
 
-void hc_collapse(const hc_collapse_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(hc_collapse_rows)(arguments);
+void hc_collapse(const hc_collapse_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(hc_collapse_rows)(arguments, threads);
 }
 
-void hc_expand(const hc_expand_arguments& arguments) {
-  HWY_DYNAMIC_DISPATCH(hc_expand_rows)(arguments);
+void hc_expand(const hc_expand_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(hc_expand_rows)(arguments, threads);
 }
 
 }  // namespace cedar::kernels::cpu

@@ -2,6 +2,7 @@
 // registers itself.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -13,7 +14,16 @@ namespace cedar::kernels {
 /// Names that make_backend accepts here, the preferred one first. Never empty.
 std::vector<std::string_view> backend_names();
 
-/// The backend of that name; null if there is none or this machine lacks what it needs.
-std::unique_ptr<backend> make_backend(std::string_view name);
+struct backend_options {
+  std::uint32_t threads = 1;  ///< that a call is divided among, the caller's included; at least 1
+};
+
+/// The most threads that make_backend accepts for that name: 1 for a backend that computes on the
+/// calling thread alone; 0 for a name that backend_names() does not have.
+std::uint32_t most_threads(std::string_view name);
+
+/// The backend of that name; null if there is none or this machine lacks what it needs. Defect: no
+/// thread, or more than most_threads(name).
+std::unique_ptr<backend> make_backend(std::string_view name, const backend_options& options = {});
 
 }  // namespace cedar::kernels

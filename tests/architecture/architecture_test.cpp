@@ -121,6 +121,8 @@ BOOST_AUTO_TEST_CASE(finds_foreign_libraries_outside_their_folders) {
            {"\"schemas/step.capnp.h\"", "runtime/wire/a.cpp"},
            {"<ucp/api/ucp.h>", "runtime/transport/ucx/a.cpp"},
            {"<yaml-cpp/yaml.h>", "topology/document/a.cpp"},
+           {"<tbb/task_arena.h>", "kernels/cpu/a.cpp"},
+           {"<oneapi/tbb/task_arena.h>", "kernels/cpu/a.cpp"},
            {"<iostream>", "tools/cedar/a.cpp"}}) {
     const std::string text = "#include " + include + "\n";
     planted_tree tree;

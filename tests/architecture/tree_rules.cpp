@@ -30,6 +30,8 @@ const std::vector<confined> confined_includes = {
     {"ucs/", {"runtime/transport/ucx/"}},
     {"uct/", {"runtime/transport/ucx/"}},
     {"yaml-cpp/", {"topology/document/"}},
+    {"tbb/", {"kernels/cpu/"}},
+    {"oneapi/", {"kernels/cpu/"}},
     {"cuda", {"kernels/cuda/"}},
     {"nccl", {"kernels/cuda/"}},
     {"iostream", {"tools/"}},

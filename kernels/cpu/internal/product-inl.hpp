@@ -8,8 +8,10 @@
 // with all its rows. Where a register has 8 elements, lanes 0..7 of all blocks lie before lanes
 // 8..15, and two passes use the same small register tile: 16 lanes cost no more than 8 would.
 //
+// Several threads: outputs are divided, by whole strips; rows only where there are few outputs.
+//
 // Results go to a sink: sink(row, first, count, sums) with sums of outputs first .. first+count-1,
-// count <= 4. Sinks are called once per output; for one output, rows come in ascending order.
+// count <= 4. Sinks are called once per output, from any of the threads.
 #if defined(CEDAR_KERNELS_CPU_PRODUCT_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CEDAR_KERNELS_CPU_PRODUCT_INL
 #undef CEDAR_KERNELS_CPU_PRODUCT_INL
@@ -21,6 +23,7 @@
 
 #include "kernels/cpu/internal/decode-inl.hpp"
 #include "kernels/cpu/internal/scratch.hpp"
+#include "kernels/cpu/internal/workers.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace cedar::kernels::cpu::HWY_NAMESPACE {
@@ -176,13 +179,15 @@ HWY_NOINLINE void decode_chunk(const Rows& rows, const typename Rows::cursor& at
   });
 }
 
+/// Rows [begin_row, end_row) of a tile whose row 0 is row `first` of all.
 template <class Rows>
-HWY_INLINE void pack_tile(const Rows& rows, std::size_t first, std::size_t k, std::size_t segments,
-                          const packed_tile& tile) {
+HWY_INLINE void pack_rows(const Rows& rows, std::size_t first, std::size_t k, std::size_t segments,
+                          const packed_tile& tile, std::size_t begin_row, std::size_t end_row) {
   float* out = tile.data;
   for_each_chunk(k, segments, [&](std::size_t begin, std::size_t end, std::size_t padded, bool) {
-    for (std::size_t r = 0; r < tile.rows; ++r, out += padded)
-      decode_chunk(rows, rows.row(first + r), begin, end, padded, out);
+    for (std::size_t r = begin_row; r < end_row; ++r)
+      decode_chunk(rows, rows.row(first + r), begin, end, padded, out + r * padded);
+    out += tile.rows * padded;
   });
 }
 
@@ -304,32 +309,69 @@ HWY_NOINLINE void multiply_matrix(const Weights& weights, const packed_tile& til
   }
 }
 
+// ---- the whole product -------------------------------------------------------------------------
+
+/// What one output costs that is computed for n rows together (internal/workers.hpp): decoding counts as
+/// three rows of the register tile, which is four times as fast as the matrix-vector loop.
+HWY_INLINE std::size_t output_cost(std::size_t n, std::size_t k) {
+  return k * (n + 3) / 4;
+}
+
+template <class Rows, class Weights, class Sink>
+HWY_INLINE void multiply_one_row(workers threads, const Rows& x, std::size_t k,
+                                 const Weights& weights, std::size_t outputs, std::size_t segments,
+                                 const Sink& sink) {
+  scratch memory;
+  float* row = memory.take<float>((k + block_size - 1) / block_size * block_size);
+  for_each_block(x, x.row(0), 0, k, [&](std::size_t i, const lanes16(&values)[2]) HWY_ATTR {
+    for (std::size_t half = 0; half < 2; ++half)
+      for (std::size_t p = 0; p < parts; ++p)
+        store(values[half].part[p], row + i + 16 * half + width * p);
+  });
+  threads.split(outputs, vector_rows, output_cost(1, k),
+                [&](std::size_t first, std::size_t last)
+                    HWY_ATTR { multiply_vector(weights, row, k, first, last, segments, sink); });
+}
+
+/// Rows [first_row, last_row), in tiles of up to `tile_size`.
+template <class Rows, class Weights, class Sink>
+HWY_NOINLINE void multiply_tiles(workers threads, const Rows& x, std::size_t first_row,
+                                 std::size_t last_row, std::size_t tile_size, std::size_t k,
+                                 const Weights& weights, std::size_t outputs, std::size_t segments,
+                                 const Sink& sink) {
+  scratch memory;
+  const std::size_t columns = padded_columns(k, segments);
+  packed_tile tile{memory.take<float>(std::min(tile_size, last_row - first_row) * columns), 0};
+  for (std::size_t at = first_row; at < last_row; at += tile_size) {
+    tile.rows = std::min(tile_size, last_row - at);
+    threads.split(tile.rows, 1, 2 * k, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+      pack_rows(x, at, k, segments, tile, begin, end);
+    });
+    threads.split(outputs, strip_rows, output_cost(tile.rows, k),
+                  [&](std::size_t first, std::size_t last) HWY_ATTR {
+                    multiply_matrix(weights, tile, k, first, last, segments, at, sink);
+                  });
+  }
+}
+
 /// x [n, k] times weights [outputs, k].
 template <class Rows, class Weights, class Sink>
-HWY_INLINE void multiply(const Rows& x, std::size_t n, std::size_t k, const Weights& weights,
-                         std::size_t outputs, std::size_t segments, const Sink& sink) {
+HWY_INLINE void multiply(workers threads, const Rows& x, std::size_t n, std::size_t k,
+                         const Weights& weights, std::size_t outputs, std::size_t segments,
+                         const Sink& sink) {
   if (outputs == 0) return;
   require_columns(k);
-  scratch memory;
-  if (n == 1) {
-    float* row = memory.take<float>((k + block_size - 1) / block_size * block_size);
-    for_each_block(x, x.row(0), 0, k, [&](std::size_t i, const lanes16(&values)[2]) HWY_ATTR {
-      for (std::size_t half = 0; half < 2; ++half)
-        for (std::size_t p = 0; p < parts; ++p)
-          store(values[half].part[p], row + i + 16 * half + width * p);
-    });
-    multiply_vector(weights, row, k, 0, outputs, segments, sink);
-    return;
-  }
-  const std::size_t columns = padded_columns(k, segments);
-  const std::size_t fitting = tile_floats / std::max<std::size_t>(columns, 1);
-  const std::size_t rows = std::clamp(fitting / tile_rows * tile_rows, tile_rows, most_tile_rows);
-  packed_tile tile{memory.take<float>(std::min(rows, n) * columns), 0};
-  for (std::size_t first = 0; first < n; first += rows) {
-    tile.rows = std::min(rows, n - first);
-    pack_tile(x, first, k, segments, tile);
-    multiply_matrix(weights, tile, k, 0, outputs, segments, first, sink);
-  }
+  if (n == 1) return multiply_one_row(threads, x, k, weights, outputs, segments, sink);
+  const std::size_t fitting = tile_floats / std::max<std::size_t>(padded_columns(k, segments), 1);
+  const std::size_t tile = std::clamp(fitting / tile_rows * tile_rows, tile_rows, most_tile_rows);
+  const bool few_outputs = outputs < 2 * strip_rows * threads.threads();
+  if (!few_outputs || n <= tile)
+    return multiply_tiles(threads, x, 0, n, tile, k, weights, outputs, segments, sink);
+  threads.split(n, tile, outputs * output_cost(tile, k) / tile,
+                [&](std::size_t first, std::size_t last) HWY_ATTR {
+                  multiply_tiles(workers{}, x, first, last, tile, k, weights, outputs, segments,
+                                 sink);
+                });
 }
 
 }  // namespace cedar::kernels::cpu::HWY_NAMESPACE

@@ -1,6 +1,7 @@
 #include "tests/unit/kernels/cpu/random_tensors.hpp"
 
 #include <hwy/targets.h>
+#include <tbb/global_control.h>
 
 #include <boost/test/unit_test.hpp>
 
@@ -53,13 +54,17 @@ std::vector<bf16> random_tensors::bf16_vector(std::size_t size, float scale) {
 }
 
 void on_every_target(const std::function<void(const backend&)>& check) {
-  const auto backend = make_cpu_backend();
+  // Without it, a backend would have no more threads than the machine has processors.
+  const tbb::global_control enough(tbb::global_control::max_allowed_parallelism, 8);
   const std::int64_t supported = hwy::SupportedTargets();
-  for (const std::int64_t target : {HWY_AVX2, HWY_AVX3}) {
-    if ((supported & target) == 0) continue;
-    BOOST_TEST_CONTEXT("instruction set " << hwy::TargetName(target)) {
-      hwy::GetChosenTarget().Update(target);
-      check(*backend);
+  for (const std::uint32_t threads : {1U, 2U, 3U, 7U}) {
+    const auto backend = make_cpu_backend(threads, 1);
+    for (const std::int64_t target : {HWY_AVX2, HWY_AVX3}) {
+      if ((supported & target) == 0) continue;
+      BOOST_TEST_CONTEXT("instruction set " << hwy::TargetName(target) << ", threads " << threads) {
+        hwy::GetChosenTarget().Update(target);
+        check(*backend);
+      }
     }
   }
   hwy::GetChosenTarget().Update(supported);

@@ -53,8 +53,9 @@ class random_tensors {
   std::mt19937 engine_;
 };
 
-/// Calls check(backend) once for each instruction set of this machine that the backend has code for
-/// (AVX2 and, where there is one, AVX-512); restores the choice afterwards.
+/// Calls check(backend) for each instruction set of this machine that the backend has code for
+/// (AVX2 and, where there is one, AVX-512), on 1, 2, 3 and 7 threads, with everything divided that
+/// can be; restores the choice afterwards.
 void on_every_target(const std::function<void(const backend&)>& check);
 
 }  // namespace cedar::kernels
