@@ -53,6 +53,7 @@ struct device_entry {
   located<std::string> name;
   located<std::string> node;
   located<std::string> kind{"cpu", {}, false};
+  located<std::uint32_t> threads{1, {}, false};  ///< of the device, whatever units it computes
 };
 
 /// A unit that computes on one device.

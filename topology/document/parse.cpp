@@ -71,10 +71,12 @@ void parse_devices(section& root, document& result, mistakes& out) {
     device_entry device;
     device.name = name;
     device.kind.where = name.where;
+    device.threads.where = name.where;
     if (body.require("node", "node: NODE, the process that owns the device")) {
       body.text("node", device.node);
     }
     body.text("kind", device.kind);
+    body.number("threads", 1, 256, device.threads);
     body.finish();
     result.devices.push_back(std::move(device));
   }

@@ -111,12 +111,12 @@ result<void> node_runtime::open_port() {
 }
 
 result<const kernels::backend*> node_runtime::backend_of(const unit_plan& unit) {
-  const device_kind kind = plan_[*unit.device].kind;
-  auto& backend = backends_[kind];
-  if (!backend) backend = kernels::make_backend(to_string(kind));
+  const device_plan& device = plan_[*unit.device];
+  auto& backend = backends_[device.id];
+  if (!backend) backend = kernels::make_backend(to_string(device.kind), {device.threads});
   if (!backend)
-    return fail(errc::refused, "device '" + plan_[*unit.device].name + "' of kind " +
-                                   std::string(to_string(kind)) +
+    return fail(errc::refused, "device '" + device.name + "' of kind " +
+                                   std::string(to_string(device.kind)) +
                                    " cannot run here: the processor needs AVX2, FMA and F16C");
   return backend.get();
 }

@@ -94,7 +94,8 @@ class node_runtime {
   const stage::model_source& model_;
   node_settings settings_;
   trace_recorder trace_;
-  std::map<device_kind, std::unique_ptr<kernels::backend>> backends_;
+  /// One a device: its units share its threads.
+  std::map<device_id, std::unique_ptr<kernels::backend>> backends_;
   std::unique_ptr<actors::switchboard> switchboard_;
   std::unique_ptr<transport::port> port_;
   actors::fault_sink supervisor_;

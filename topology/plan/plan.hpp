@@ -67,6 +67,7 @@ struct device_plan {
   std::string name;
   node_id node;
   device_kind kind = device_kind::cpu;
+  std::uint32_t threads = 1;  ///< that a call of its backend is divided among
 };
 
 struct scheduler_role {};

@@ -66,6 +66,13 @@ std::string holds(const unit_plan& unit) {
   return "";
 }
 
+/// "cpu0 (cpu)", "cpu0 (cpu, 4 threads)".
+std::string device_text(const device_plan& device) {
+  const std::string threads =
+      device.threads == 1 ? "" : fmt::format(", {} threads", device.threads);
+  return fmt::format("{} ({}{})", device.name, to_string(device.kind), threads);
+}
+
 std::string nodes_text(const plan& planned) {
   table rows;
   for (const node_plan& node : planned.nodes()) {
@@ -83,9 +90,7 @@ std::string nodes_text(const plan& planned) {
 std::string units_text(const plan& planned) {
   table rows;
   for (const unit_plan& unit : planned.units()) {
-    const std::string device = unit.device ? fmt::format("{} ({})", planned[*unit.device].name,
-                                                         to_string(planned[*unit.device].kind))
-                                           : "no device";
+    const std::string device = unit.device ? device_text(planned[*unit.device]) : "no device";
     rows.push_back({unit.name, planned[unit.node].name, device, holds(unit)});
   }
   return "units\n" + aligned(rows);

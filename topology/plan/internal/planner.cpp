@@ -109,7 +109,7 @@ void planner::place_nodes_and_devices() {
     const auto kind = device_kind_of(entry.kind.value);
     CEDAR_ASSERT(node && kind, "devices were checked");
     plan_.devices_.push_back({device_id{static_cast<std::uint32_t>(plan_.devices_.size())},
-                              entry.name.value, node_id{*node}, *kind});
+                              entry.name.value, node_id{*node}, *kind, entry.threads.value});
   }
 }
 

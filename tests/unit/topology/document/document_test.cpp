@@ -80,6 +80,7 @@ BOOST_AUTO_TEST_CASE(reads_a_minimal_file_with_defaults) {
   BOOST_TEST(!d.control.listen.given);
   BOOST_REQUIRE(d.devices.size() == 1U);
   BOOST_TEST(d.devices[0].kind.value == "cpu");
+  BOOST_TEST(d.devices[0].threads.value == 1U);
   BOOST_TEST(d.devices[0].node.value == "here");
   at(d.devices[0].node.where, 6, 15);
   BOOST_TEST(d.client.value == "here");
@@ -116,7 +117,7 @@ nodes:
 client: back
 devices:
   front-cpu: {node: front, kind: reference}
-  back-cpu: {node: back, kind: cpu}
+  back-cpu: {node: back, kind: cpu, threads: 6}
 units:
   scheduler: {node: back}
   embedding: {device: front-cpu}
@@ -143,6 +144,8 @@ security: {secret_file: secret, allow_remote: true}
   BOOST_TEST(d.client.given);
   at(d.client.where, 7, 9);
   BOOST_TEST(d.devices[0].kind.value == "reference");
+  BOOST_TEST(d.devices[1].threads.value == 6U);
+  at(d.devices[1].threads.where, 10, 46);
   BOOST_TEST(d.units.scheduler_node.value == "back");
   BOOST_TEST(d.units.embedding.device.value == "front-cpu");
   BOOST_REQUIRE(d.units.engram);
@@ -264,6 +267,12 @@ BOOST_AUTO_TEST_CASE(accepts_numbers_at_their_bounds_only) {
   BOOST_TEST(good(minimal + "limits: {steps_in_flight: 1}\n").limits.steps_in_flight.value == 1U);
   bad(minimal + "limits: {steps_in_flight: 65}\n");
   bad(minimal + "limits: {steps_in_flight: 0}\n");
+  const auto threads = [](const std::string& count) {
+    return with(minimal, "cpu: {node: here}", "cpu: {node: here, threads: " + count + "}");
+  };
+  BOOST_TEST(good(threads("256")).devices[0].threads.value == 256U);
+  expect(threads("0"), {"6:30 'devices.cpu.threads' is '0'; it may be 1 to 256"});
+  expect(threads("257"), {"6:30 'devices.cpu.threads' is '257'; it may be 1 to 256"});
 }
 
 BOOST_AUTO_TEST_CASE(reads_layer_ranges_strictly) {

@@ -191,7 +191,10 @@ BOOST_AUTO_TEST_CASE(takes_what_the_file_says) {
       "transport: {tls: [rc, tcp], devices: [eth0, eth1]}\n"
       "deadlines_ms: {start: 1, step: 2, heartbeat_interval: 3, heartbeat_lost: 6, drain: 5}\n"
       "security: {allow_remote: true, secret_file: keys/secret}\n";
+  text = with(text, "front-cpu: {node: front}", "front-cpu: {node: front, threads: 5}");
   const plan p = planned(with(text, "{node: back}", "{node: back, kind: reference}"));
+  BOOST_TEST(p.devices()[0].threads == 5U);
+  BOOST_TEST(p.devices()[1].threads == 1U);
   BOOST_TEST(p.nodes()[0].address == "10.1.2.3");
   BOOST_TEST((p.devices()[1].kind == device_kind::reference));
   BOOST_TEST(p.transport().tls == (std::vector<std::string>{"rc", "tcp"}),

@@ -138,6 +138,16 @@ BOOST_AUTO_TEST_CASE(every_cut_of_the_released_model_is_judged) {
              boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(a_device_of_one_thread_with_more) {
+  const auto back = [](const std::string& rest) {
+    return with(two_nodes, "back-cpu: {node: back}", "back-cpu: {node: back, " + rest + "}");
+  };
+  expect(back("threads: 2, kind: reference"),
+         {"9:35 device 'back-cpu' of kind 'reference' has 2 threads: it computes on one | remove "
+          "'threads', or write kind: cpu"});
+  planned(back("threads: 1, kind: reference"));
+}
+
 BOOST_AUTO_TEST_CASE(names_that_do_not_exist) {
   std::string text = with(two_nodes, "front-cpu: {node: front}", "front-cpu: {node: font}");
   text = with(text, "back-cpu: {node: back}", "back-cpu: {node: back, kind: cuda}");

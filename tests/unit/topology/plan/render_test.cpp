@@ -43,6 +43,13 @@ BOOST_AUTO_TEST_CASE(shows_placement_edges_and_bounds) {
       std::regex_search(text, std::regex("107,336 bytes of a full step cross between nodes")));
 }
 
+BOOST_AUTO_TEST_CASE(shows_threads_where_there_are_several) {
+  const std::string text = render_plan(
+      planned(with(two_nodes, "back-cpu: {node: back}", "back-cpu: {node: back, threads: 4}")));
+  BOOST_TEST(std::regex_search(text, std::regex("head +back +back-cpu \\(cpu, 4 threads\\)")));
+  BOOST_TEST(std::regex_search(text, std::regex("encoder +front +front-cpu \\(cpu\\)")));
+}
+
 BOOST_AUTO_TEST_CASE(has_neither_trailing_blanks_nor_a_missing_end) {
   const std::string text = render_plan(planned(two_nodes));
   BOOST_TEST(text.find(" \n") == std::string::npos);
