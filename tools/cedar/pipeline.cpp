@@ -95,6 +95,9 @@ void add_pipeline_options(CLI::App& command, pipeline_options& options) {
   command.add_option("--backend", options.backend, "cpu or reference")
       ->check(CLI::IsMember({"cpu", "reference"}))
       ->excludes(topology);
+  command.add_option("--threads", options.threads, "Threads that compute")
+      ->check(CLI::Range(1U, 256U))
+      ->excludes(topology);
   command.add_option("--rows-per-step", options.rows_per_step, "Rows that one step computes")
       ->check(CLI::Range(1U, 65536U))
       ->excludes(topology);
@@ -122,7 +125,12 @@ result<std::unique_ptr<pipeline>> pipeline::open(const pipeline_options& options
 }
 
 result<void> pipeline::open_local() {
-  backend_ = kernels::make_backend(options_.backend);
+  const std::uint32_t most = kernels::most_threads(options_.backend);
+  if (most > 0 && options_.threads > most)
+    return fail(errc::invalid_argument,
+                "backend '" + options_.backend + "' computes on " + std::to_string(most) +
+                    " thread: leave --threads out, or choose --backend cpu");
+  backend_ = kernels::make_backend(options_.backend, {options_.threads});
   if (!backend_)
     return fail(errc::refused, "backend '" + options_.backend +
                                    "' cannot run here: the processor needs AVX2, FMA and F16C; "

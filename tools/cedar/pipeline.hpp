@@ -24,6 +24,7 @@ struct pipeline_options {
   std::filesystem::path model;  ///< -m
   std::filesystem::path topology;  ///< --topology; empty: one process, no actors
   std::string backend = "cpu";  ///< --backend; only without a topology, which names its devices
+  std::uint32_t threads = 1;  ///< --threads; only without a topology, as above
   std::uint32_t rows_per_step = 128;  ///< only without a topology
   std::filesystem::path trace;  ///< --trace; only with a topology
   bool summary = false;  ///< --summary; only with a topology
