@@ -27,9 +27,10 @@ struct unit_state {
     if (!trace->on()) return;
     const std::int64_t arrived = trace_us(work.first_arrival);
     const std::int64_t begin = trace_us(work.begin);
-    trace->add({trace_kind::wait, name, work.step.value, arrived, begin - arrived, 0, work.rows});
+    trace->add({trace_kind::wait, name, work.step.value, arrived, begin - arrived, 0, work.rows,
+                work.decoder_rows});
     trace->add({trace_kind::compute, name, work.step.value, begin, trace_us(work.end) - begin, 0,
-                work.rows});
+                work.rows, work.decoder_rows});
   }
 
   result<void> handle(const packet_ref& packet) {

@@ -49,7 +49,10 @@ nlohmann::json name_event(const char* what, int process, int thread, const std::
 nlohmann::json span_event(const trace_event& event, int process, int thread, std::int64_t origin) {
   nlohmann::json args{{"step", event.step}};
   if (event.kind == trace_kind::message) args["bytes"] = event.bytes;
-  if (event.rows > 0) args["rows"] = event.rows;
+  if (event.rows > 0) {
+    args["rows"] = event.rows;
+    args["decoder_rows"] = event.decoder_rows;
+  }
   return {{"ph", "X"},
           {"name", "step " + std::to_string(event.step)},
           {"cat", std::string(to_string(event.kind))},

@@ -29,6 +29,7 @@ struct trace_event {
   std::int64_t duration_us = 0;
   std::uint64_t bytes = 0;  ///< message: credit bytes; else 0
   std::uint32_t rows = 0;  ///< rows of the step, where known
+  std::uint32_t decoder_rows = 0;  ///< of them, those that walk the decoder
 };
 
 using trace_clock = std::chrono::steady_clock;

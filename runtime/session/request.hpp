@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,10 @@ enum class prefill_mode : std::uint8_t {
 };
 
 std::string_view to_string(prefill_mode mode) noexcept;
+/// Every mode's name.
+inline constexpr std::string_view prefill_mode_names[] = {"exact", "bounded"};
+/// The mode of that name, if there is one.
+std::optional<prefill_mode> prefill_mode_of(std::string_view name) noexcept;
 
 /// A generation over token ids. Text is the gateway's business.
 struct generation_request {

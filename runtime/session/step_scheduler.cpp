@@ -26,6 +26,12 @@ std::string_view to_string(prefill_mode mode) noexcept {
   return "?";
 }
 
+std::optional<prefill_mode> prefill_mode_of(std::string_view name) noexcept {
+  for (const prefill_mode mode : {prefill_mode::exact, prefill_mode::bounded})
+    if (to_string(mode) == name) return mode;
+  return std::nullopt;
+}
+
 namespace {
 
 std::uint32_t size32(const std::vector<token_id>& tokens) {

@@ -17,6 +17,17 @@ error unexpected(const char* unit, const flow::message& message) {
           std::string(unit) + " got a message it does not take: " + std::string(kind_of(message))};
 }
 
+/// Work on the step that begins now; `arrived`: its first input.
+unit_work work_of(const flow::step_table& table, unit_time arrived) {
+  unit_work work;
+  work.step = table.step;
+  work.rows = table.rows_count();
+  work.decoder_rows = table.decoder_count();
+  work.first_arrival = arrived;
+  work.begin = clock::now();
+  return work;
+}
+
 /// A unit whose output follows from the step table alone. Stage: run(table) -> blocks.
 template <class Stage>
 class table_unit final : public unit {
@@ -26,12 +37,13 @@ class table_unit final : public unit {
   result<unit_output> take(flow::message message) override {
     const auto* table = std::get_if<flow::step_table>(&message);
     if (table == nullptr) return fail(unexpected(name_, message));
-    const unit_time begin = clock::now();
+    unit_work work = work_of(*table, clock::now());
     unit_output out;
     auto made = stage_.run(*table);
     if (!made) return fail(made.error());
     append(out.messages, std::move(*made));
-    out.work.push_back({table->step, table->rows_count(), begin, begin, clock::now()});
+    work.end = clock::now();
+    out.work.push_back(work);
     return out;
   }
 
@@ -69,7 +81,7 @@ class joining_unit : public unit {
     while (taken && !busy()) {
       auto step = join_.pop();
       if (!step) break;
-      taken = work_on(step->table.step, step->table.rows_count(), step->first_arrival, out,
+      taken = work_on(work_of(step->table, step->first_arrival), out,
                       [&](const std::function<void(flow::tap)>& keep) {
                         return compute(std::move(*step), keep);
                       });
@@ -97,14 +109,14 @@ class joining_unit : public unit {
 
   /// Runs `computation`, keeps its taps and messages in `out` and notes how long it took.
   template <class Computation>
-  result<void> work_on(step_id step, std::uint32_t rows, unit_time arrived, unit_output& out,
-                       const Computation& computation) {
-    const unit_time begin = clock::now();
+  result<void> work_on(unit_work work, unit_output& out, const Computation& computation) {
     const tap_receiver keep = [&out](flow::tap tap) { out.messages.emplace_back(std::move(tap)); };
     result<messages> made = computation(keep);
     if (!made) return fail(made.error());
     std::ranges::move(*made, std::back_inserter(out.messages));
-    out.work.push_back({step, rows, arrived, begin, clock::now(), !busy()});
+    work.end = clock::now();
+    work.done = !busy();
+    out.work.push_back(work);
     return {};
   }
 
@@ -152,10 +164,9 @@ class layer_unit final : public joining_unit {
       return joining_unit::take_block(std::move(block), out);
     if (!busy()) return fail(unexpected(name(), flow::message(std::move(block))));
     const flow::step_table table = *stage_->suspended_table();
-    return work_on(table.step, table.rows_count(), clock::now(), out,
-                   [&](const tap_receiver& keep) {
-                     return as_messages(stage_->resume(block, probes_of(table, keep)));
-                   });
+    return work_on(work_of(table, clock::now()), out, [&](const tap_receiver& keep) {
+      return as_messages(stage_->resume(block, probes_of(table, keep)));
+    });
   }
 
   result<void> settle(const flow::verdict& verdict) override { return stage_->apply(verdict); }

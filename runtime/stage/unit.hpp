@@ -22,7 +22,8 @@ using unit_time = std::chrono::steady_clock::time_point;
 /// A stretch of work on one step.
 struct unit_work {
   step_id step;
-  std::uint32_t rows = 0;
+  std::uint32_t rows = 0;  ///< of the step
+  std::uint32_t decoder_rows = 0;  ///< of them, those that walk the decoder
   unit_time first_arrival;  ///< of any input
   unit_time begin;  ///< all inputs were there
   unit_time end;

@@ -12,7 +12,9 @@ const layer_table& layers() {
       // A node that was spawned makes the backends of its own devices.
       {"topology/launch", {"topology/plan", "actors", "kernels/registry"}},
       // Plans speak of edges in the terms of runtime/flow: one formula for credit, not two.
-      {"topology/plan", {"topology/document", "runtime/model", "runtime/flow", "runtime/base"}},
+      // And of the modes of prompts in those of runtime/session.
+      {"topology/plan",
+       {"topology/document", "runtime/model", "runtime/session", "runtime/flow", "runtime/base"}},
       {"topology/document", {"runtime/base"}},
 
       {"actors",

@@ -126,6 +126,7 @@ result<void> run(options chosen) {
   const auto pipeline = pipeline::open(chosen.pipeline);
   if (!pipeline) return fail(pipeline.error());
   const std::uint32_t rows_per_step = (*pipeline)->rows_per_step();
+  request.mode = (*pipeline)->mode();
 
   collected all;
   session::generation_sink sink;
@@ -147,7 +148,7 @@ result<void> run(options chosen) {
   const std::size_t vocabulary = (*pipeline)->model().config().vocabulary;
   if (const result<void> written = write(chosen.out, *tokens, all, vocabulary); !written)
     return written;
-  return (*pipeline)->finish();
+  return (*pipeline)->finish(*used);
 }
 
 }  // namespace

@@ -98,6 +98,12 @@ void add_pipeline_options(CLI::App& command, pipeline_options& options) {
   command.add_option("--threads", options.threads, "Threads that compute")
       ->check(CLI::Range(1U, 256U))
       ->excludes(topology);
+  command
+      .add_option("--mode", options.mode,
+                  "exact: every row walks every layer; bounded: of a prompt only its last window "
+                  "walks the decoder (default: the topology's, else exact)")
+      ->check(CLI::IsMember(std::vector<std::string>(std::begin(session::prefill_mode_names),
+                                                     std::end(session::prefill_mode_names))));
   command.add_option("--rows-per-step", options.rows_per_step, "Rows that one step computes")
       ->check(CLI::Range(1U, 65536U))
       ->excludes(topology);
@@ -179,7 +185,12 @@ std::uint32_t pipeline::rows_per_step() const noexcept {
   return cluster_ ? cluster_->topology().limits().rows_per_step : options_.rows_per_step;
 }
 
-result<void> pipeline::finish() {
+session::prefill_mode pipeline::mode() const noexcept {
+  if (const auto chosen = session::prefill_mode_of(options_.mode)) return *chosen;
+  return cluster_ ? cluster_->topology().mode() : session::prefill_mode::exact;
+}
+
+result<void> pipeline::finish(const std::vector<session::usage>& used) {
   if (!cluster_) return {};
   result<void> written;
   if (options_.summary || !options_.trace.empty()) {
@@ -191,7 +202,7 @@ result<void> pipeline::finish() {
     }
     if (options_.summary)
       fmt::print(stderr, "{}",
-                 render_summary(summarize(reports, begin_), cluster_->processes() + 1));
+                 render_summary(summarize(reports, begin_), cluster_->processes() + 1, used));
   }
   watch_->guard(nullptr);
   cluster_->stop();

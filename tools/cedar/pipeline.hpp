@@ -25,6 +25,7 @@ struct pipeline_options {
   std::filesystem::path topology;  ///< --topology; empty: one process, no actors
   std::string backend = "cpu";  ///< --backend; only without a topology, which names its devices
   std::uint32_t threads = 1;  ///< --threads; only without a topology, as above
+  std::string mode;  ///< --mode; empty: the topology's, or exact
   std::uint32_t rows_per_step = 128;  ///< only without a topology
   std::filesystem::path trace;  ///< --trace; only with a topology
   bool summary = false;  ///< --summary; only with a topology
@@ -46,8 +47,12 @@ class pipeline {
   /// Prompt rows that one step takes.
   std::uint32_t rows_per_step() const noexcept;
 
-  /// Trace file and summary, as far as asked for; then stops all processes.
-  result<void> finish();
+  /// Of requests that do not say it: the command line's, else the topology's, else exact.
+  session::prefill_mode mode() const noexcept;
+
+  /// Trace file and summary, as far as asked for; then stops all processes. `used`: numbers of the
+  /// requests that were run.
+  result<void> finish(const std::vector<session::usage>& used);
 
  private:
   explicit pipeline(const pipeline_options& options);

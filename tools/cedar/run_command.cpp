@@ -33,6 +33,7 @@ struct prompt_line {
   std::string text;
   std::uint32_t new_tokens_max = 0;
   bool chat = false;
+  std::optional<session::prefill_mode> mode{};  ///< none: the pipeline's
 };
 
 result<std::uint32_t> read_count(const json& value, const std::string& where) {
@@ -41,12 +42,13 @@ result<std::uint32_t> read_count(const json& value, const std::string& where) {
   return value.get<std::uint32_t>();
 }
 
-/// {"prompt": TEXT, "max_tokens": N, "chat": true|false}; only the prompt is required.
+/// {"prompt": TEXT, "max_tokens": N, "chat": true|false, "mode": "exact"|"bounded"}; only the
+/// prompt is required.
 result<prompt_line> read_line(const std::string& line, const std::string& where,
                               const options& defaults) {
   const json value = json::parse(line, nullptr, false);
   if (!value.is_object()) return fail(errc::malformed, where + ": not a JSON object");
-  prompt_line out{{}, defaults.new_tokens_max, defaults.chat};
+  prompt_line out{{}, defaults.new_tokens_max, defaults.chat, {}};
   for (const auto& [key, member] : value.items()) {
     if (key == "prompt" && member.is_string()) {
       out.text = member.get<std::string>();
@@ -56,10 +58,15 @@ result<prompt_line> read_line(const std::string& line, const std::string& where,
       out.new_tokens_max = *count;
     } else if (key == "chat" && member.is_boolean()) {
       out.chat = member.get<bool>();
+    } else if (key == "mode" && member.is_string()) {
+      out.mode = session::prefill_mode_of(member.get<std::string>());
+      if (!out.mode)
+        return fail(errc::malformed,
+                    where + ": mode must be \"exact\" or \"bounded\", not " + member.dump());
     } else {
       return fail(errc::malformed,
                   where + ": unknown key or wrong type: '" + key +
-                      "'; known are prompt (text), max_tokens, chat (true, false)");
+                      "'; known are prompt (text), max_tokens, chat (true, false), mode (text)");
     }
   }
   if (!value.contains("prompt")) return fail(errc::malformed, where + ": no 'prompt'");
@@ -68,7 +75,7 @@ result<prompt_line> read_line(const std::string& line, const std::string& where,
 
 result<std::vector<prompt_line>> read_prompts(const options& chosen) {
   if (chosen.prompt_given)
-    return std::vector<prompt_line>{{chosen.prompt, chosen.new_tokens_max, chosen.chat}};
+    return std::vector<prompt_line>{{chosen.prompt, chosen.new_tokens_max, chosen.chat, {}}};
   std::ifstream file(chosen.prompts);
   if (!file) return fail(errc::not_found, "cannot read " + chosen.prompts.string());
   std::vector<prompt_line> out;
@@ -122,13 +129,16 @@ struct answer {
 };
 
 void print_json(std::size_t index, const answer& answer, const session::usage& used) {
-  const json line{
-      {"index", index},
-      {"text", answer.text},
-      {"tokens", answer.tokens},
-      {"finish_reason", std::string(to_string(answer.finish))},
-      {"usage",
-       {{"prompt_tokens", used.prompt_tokens}, {"completion_tokens", used.completion_tokens}}}};
+  const json line{{"index", index},
+                  {"text", answer.text},
+                  {"tokens", answer.tokens},
+                  {"finish_reason", std::string(to_string(answer.finish))},
+                  {"usage",
+                   {{"prompt_tokens", used.prompt_tokens},
+                    {"completion_tokens", used.completion_tokens},
+                    {"mode", std::string(to_string(used.mode))},
+                    {"encoder_rows", used.encoder_rows},
+                    {"decoder_rows", used.decoder_rows}}}};
   fmt::print("{}\n", line.dump());
 }
 
@@ -149,6 +159,7 @@ result<void> run(const options& chosen) {
     if (!tokens) return fail(tokens.error().with("prompt " + std::to_string(requests.size() + 1)));
     session::generation_request request;
     request.prompt = std::move(*tokens);
+    request.mode = line.mode.value_or((*pipeline)->mode());
     request.new_tokens_max = line.new_tokens_max;
     request.ignore_eos = chosen.ignore_eos;
     requests.push_back(std::move(request));
@@ -184,7 +195,7 @@ result<void> run(const options& chosen) {
       print_json(i, answers[i], (*used)[i]);
   }
   std::fflush(stdout);
-  return (*pipeline)->finish();
+  return (*pipeline)->finish(*used);
 }
 
 }  // namespace
@@ -194,10 +205,11 @@ void add_run(CLI::App& app, int& exit_code) {
   const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
   add_pipeline_options(*command, chosen->pipeline);
   CLI::Option* prompt = command->add_option("-p,--prompt", chosen->prompt, "Text to continue");
-  CLI::Option* prompts = command->add_option(
-      "--prompts", chosen->prompts,
-      "File with one {\"prompt\": TEXT, \"max_tokens\": N, \"chat\": BOOL} a line; "
-      "answers are printed as JSON lines");
+  CLI::Option* prompts =
+      command->add_option("--prompts", chosen->prompts,
+                          "File with one {\"prompt\": TEXT, \"max_tokens\": N, \"chat\": BOOL, "
+                          "\"mode\": \"exact\" or \"bounded\"} a line; "
+                          "answers are printed as JSON lines");
   prompt->excludes(prompts);
   command->add_option("--max-tokens", chosen->new_tokens_max, "Tokens to generate at most");
   command->add_flag("--chat", chosen->chat, "The prompt is a user's turn in a chat");

@@ -14,6 +14,24 @@ std::string human_bytes(std::uint64_t bytes) {
   return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
 }
 
+/// A line for each mode that was asked for: how many rows each half computed.
+std::string modes_text(const std::vector<session::usage>& used) {
+  std::string text;
+  for (const std::string_view name : session::prefill_mode_names) {
+    std::uint64_t requests = 0, encoder = 0, decoder = 0;
+    for (const session::usage& one : used) {
+      if (to_string(one.mode) != name) continue;
+      ++requests;
+      encoder += one.encoder_rows;
+      decoder += one.decoder_rows;
+    }
+    if (requests > 0)
+      text += fmt::format("mode {}: {} request{}, {} rows in the encoder, {} in the decoder\n",
+                          name, requests, requests == 1 ? "" : "s", encoder, decoder);
+  }
+  return text;
+}
+
 double milliseconds(std::int64_t us) {
   return static_cast<double>(us) / 1e3;
 }
@@ -26,7 +44,8 @@ std::vector<trace_process> trace_of(const std::vector<topology::node_report>& re
     trace_process process{report.node, {}};
     for (const topology::traced& event : report.events)
       process.events.push_back({static_cast<trace_kind>(event.kind), event.track, event.step,
-                                event.begin_us, event.duration_us, event.bytes, event.rows});
+                                event.begin_us, event.duration_us, event.bytes, event.rows,
+                                event.decoder_rows});
     out.push_back(std::move(process));
   }
   return out;
@@ -70,14 +89,16 @@ run_summary summarize(const std::vector<topology::node_report>& reports,
   return out;
 }
 
-std::string render_summary(const run_summary& run, std::size_t processes) {
+std::string render_summary(const run_summary& run, std::size_t processes,
+                           const std::vector<session::usage>& used) {
   std::string text =
       fmt::format("{} steps in {} process{}, first answer after {:.0f} ms", run.proposals,
                   processes, processes == 1 ? "" : "es", milliseconds(run.first_token_us));
   if (run.proposals > 1)
     text += fmt::format(", then {:.1f} steps/s", static_cast<double>(run.proposals - 1) * 1e6 /
                                                      static_cast<double>(run.steps_us));
-  text += fmt::format("\n\n{:<44} {:>9} {:>12} {:>12}\n", "edge", "messages", "bytes", "waited ms");
+  text += "\n" + modes_text(used);
+  text += fmt::format("\n{:<44} {:>9} {:>12} {:>12}\n", "edge", "messages", "bytes", "waited ms");
   for (const auto& [name, edge] : run.edges)
     text += fmt::format("{:<44} {:>9} {:>12} {:>12.2f}\n", name, edge.messages,
                         human_bytes(edge.bytes), milliseconds(edge.waited_us));

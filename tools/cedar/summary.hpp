@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/base/trace.hpp"
+#include "runtime/session/request.hpp"
 #include "topology/launch/control.hpp"
 
 namespace cedar::tools {
@@ -39,6 +40,8 @@ std::vector<trace_process> trace_of(const std::vector<topology::node_report>& re
 run_summary summarize(const std::vector<topology::node_report>& reports,
                       trace_clock::time_point begin);
 
-std::string render_summary(const run_summary& run, std::size_t processes);
+/// `used`: numbers of every request that was run.
+std::string render_summary(const run_summary& run, std::size_t processes,
+                           const std::vector<session::usage>& used);
 
 }  // namespace cedar::tools

@@ -123,6 +123,7 @@ struct document {
   std::vector<device_entry> devices;
   units_entry units;
   std::vector<split_entry> splits;  ///< in file order
+  located<std::string> mode{"exact", {}, false};  ///< how prompts are run
   limits_entry limits;
   transport_entry transport;
   deadlines_entry deadlines;

@@ -230,6 +230,8 @@ void parse_root(const YAML::Node& node, document& result, mistakes& out) {
   result.client = result.units.scheduler_node;
   result.client.given = false;
   root.text("client", result.client);
+  result.mode.where = root.where();
+  root.text("mode", result.mode);
   parse_limits(root, result.limits, out);
   parse_transport(root, result.transport, out);
   parse_deadlines(root, result.deadlines, out);

@@ -54,11 +54,12 @@ struct traced {
   std::int64_t duration_us = 0;
   std::uint64_t bytes = 0;
   std::uint32_t rows = 0;
+  std::uint32_t decoder_rows = 0;
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, traced& x) {
   return f(caf::meta::type_name("traced"), x.kind, x.track, x.step, x.begin_us, x.duration_us,
-           x.bytes, x.rows);
+           x.bytes, x.rows, x.decoder_rows);
 }
 
 struct link_report {

@@ -268,7 +268,8 @@ node_report node_runtime::report() {
   out.node = plan_[settings_.self].name;
   for (const trace_event& event : trace_.take())
     out.events.push_back({static_cast<std::uint8_t>(event.kind), event.track, event.step,
-                          event.begin_us, event.duration_us, event.bytes, event.rows});
+                          event.begin_us, event.duration_us, event.bytes, event.rows,
+                          event.decoder_rows});
   if (port_)
     for (const transport::peer_statistics& peer : port_->statistics().peers)
       out.links.push_back({peer.name, peer.transport, peer.frames_sent, peer.bytes_sent});

@@ -15,6 +15,7 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const document& topology,
   internal::check_joining(topology, all);
   internal::check_split_entries(topology, config, all);
   if (internal::check_layers(topology, config, all)) internal::check_cuts(topology, config, all);
+  internal::check_mode(topology, all);
   internal::check_limits(topology, config, all);
   internal::check_transport(topology, all);
   internal::check_deadlines(topology, all);

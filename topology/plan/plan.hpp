@@ -24,6 +24,7 @@
 #include "runtime/flow/edge.hpp"
 #include "runtime/model/config.hpp"
 #include "runtime/model/sharing.hpp"
+#include "runtime/session/request.hpp"
 #include "topology/document/diagnostic.hpp"
 #include "topology/document/document.hpp"
 #include "topology/plan/message_size.hpp"
@@ -196,6 +197,8 @@ class plan {
   const std::vector<device_plan>& devices() const noexcept { return devices_; }
   const std::vector<unit_plan>& units() const noexcept { return units_; }
   const std::vector<edge_plan>& edges() const noexcept { return edges_; }
+  /// How prompts are run whose request does not say it.
+  session::prefill_mode mode() const noexcept { return mode_; }
   const limits_plan& limits() const noexcept { return limits_; }
   const transport_plan& transport() const noexcept { return transport_; }
   const deadlines_plan& deadlines() const noexcept { return deadlines_; }
@@ -239,6 +242,7 @@ class plan {
   std::vector<unit_plan> units_;
   std::vector<edge_plan> edges_;
   node_id client_;
+  session::prefill_mode mode_ = session::prefill_mode::exact;
   limits_plan limits_;
   transport_plan transport_;
   deadlines_plan deadlines_;

@@ -149,6 +149,7 @@ std::string bounds_text(const plan& planned) {
   }
   return fmt::format(
       "bounds\n"
+      "  mode       {}\n"
       "  limits     {} rows a step, {} requests, {} positions a request, {} steps in flight\n"
       "  transport  {}\n"
       "  deadlines  start {} ms, step {} ms, lost after {} ms of silence (a heartbeat every {} "
@@ -158,9 +159,10 @@ std::string bounds_text(const plan& planned) {
       "  no deadlock: edges without the scheduler's form no cycle, and every window holds {} "
       "messages "
       "of the largest size\n",
-      limits.rows_per_step, limits.requests, limits.context, limits.steps_in_flight, carrier,
-      deadlines.start.count(), deadlines.step.count(), deadlines.heartbeat_lost.count(),
-      deadlines.heartbeat_interval.count(), deadlines.drain.count(),
+      to_string(planned.mode()), limits.rows_per_step, limits.requests, limits.context,
+      limits.steps_in_flight, carrier, deadlines.start.count(), deadlines.step.count(),
+      deadlines.heartbeat_lost.count(), deadlines.heartbeat_interval.count(),
+      deadlines.drain.count(),
       security.secret_file ? "secret from " + security.secret_file->string()
                            : "a fresh secret for every run",
       security.allow_remote ? "other hosts may connect" : "loopback only", limits.steps_in_flight);

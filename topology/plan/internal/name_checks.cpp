@@ -242,6 +242,13 @@ void check_joining(const document& topology, std::vector<diagnostic>& out) {
   }
 }
 
+void check_mode(const document& topology, std::vector<diagnostic>& out) {
+  if (session::prefill_mode_of(topology.mode.value)) return;
+  out.push_back(
+      unknown(topology, topology.mode, "mode",
+              {std::begin(session::prefill_mode_names), std::end(session::prefill_mode_names)}));
+}
+
 void check_limits(const document& topology, const model::model_config& config,
                   std::vector<diagnostic>& out) {
   const auto& context = topology.limits.context;

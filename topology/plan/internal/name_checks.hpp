@@ -28,6 +28,7 @@ void check_model(const document& topology, const model::model_config& config,
 void check_addresses(const document& topology, std::vector<diagnostic>& out);
 /// Nodes that are started by a person, and where they find the client.
 void check_joining(const document& topology, std::vector<diagnostic>& out);
+void check_mode(const document& topology, std::vector<diagnostic>& out);
 void check_limits(const document& topology, const model::model_config& config,
                   std::vector<diagnostic>& out);
 void check_transport(const document& topology, std::vector<diagnostic>& out);

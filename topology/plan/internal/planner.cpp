@@ -68,6 +68,9 @@ void planner::place_bounds() {
   plan_.limits_ = {limits.rows_per_step.value, limits.requests.value,
                    std::min(limits.context.value, config_.max_positions),
                    limits.steps_in_flight.value};
+  const auto mode = session::prefill_mode_of(document_.mode.value);
+  CEDAR_ASSERT(mode.has_value(), "the mode was checked");
+  plan_.mode_ = *mode;
   const auto kind = transport_kind_of(document_.transport.kind.value);
   CEDAR_ASSERT(kind.has_value(), "the transport kind was checked");
   plan_.transport_.kind = *kind;

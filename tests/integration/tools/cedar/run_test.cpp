@@ -124,6 +124,35 @@ BOOST_AUTO_TEST_CASE(gives_every_prompt_of_many_the_text_it_gets_alone) {
   BOOST_TEST(contains(alone[0].at("text"), "Cedar"));
 }
 
+BOOST_AUTO_TEST_CASE(runs_every_prompt_in_the_mode_that_was_asked_for) {
+  constexpr std::uint32_t window = 64;  // of cedar-tiny
+  const workplace work;
+  const std::string words = "the cat and the dog went to the park and saw a big red ball ";
+  const json line{{"prompt", words + words + words + words + words + words}, {"max_tokens", 2}};
+  json bounded = line, exact = line;
+  bounded["mode"] = "bounded";
+  exact["mode"] = "exact";
+  const std::string lines = joined({line.dump(), bounded.dump(), exact.dump()});
+  topology_options options;
+  options.more = "mode: bounded";
+  const auto alone = work.answers(lines, "");
+  const auto placed = work.answers(lines, topology_text(options));
+  const auto check = [&](const json& answer, const std::string& mode) {
+    const json& used = answer.at("usage");
+    const std::uint32_t prompt = used.at("prompt_tokens");
+    BOOST_TEST(prompt > window);
+    BOOST_TEST(used.at("mode") == mode);
+    BOOST_TEST(used.at("encoder_rows") == prompt + 1);
+    BOOST_TEST(used.at("decoder_rows") == (mode == "exact" ? prompt : window) + 1);
+  };
+  check(alone.at(0), "exact");
+  check(placed.at(0), "bounded");
+  for (const auto& answers : {alone, placed}) {
+    check(answers.at(1), "bounded");
+    check(answers.at(2), "exact");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(streams_the_text_that_it_gives_as_a_whole) {
   const workplace work;
   const std::string topology = work.folder.write("t.yaml", topology_text({})).string();
@@ -161,6 +190,8 @@ BOOST_AUTO_TEST_CASE(prints_a_summary_of_every_edge_unit_and_link) {
     if (edge.kind != topology::edge_kind::tap)
       BOOST_TEST(contains(ran.errors, edge.name), "no " << edge.name << " in " << ran.errors);
   BOOST_TEST(contains(ran.errors, "5 steps in 2 processes"), ran.errors);
+  BOOST_TEST(contains(ran.errors, "mode exact: 1 request, 8 rows in the encoder, 8 in the decoder"),
+             ran.errors);
   BOOST_TEST(contains(ran.errors, "node0 -> node1: tcp/lo"), ran.errors);
   BOOST_TEST(contains(ran.errors, "node1 -> node0: tcp/lo"), ran.errors);
 }

@@ -4,7 +4,10 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <cstring>
+#include <numeric>
 
+#include "runtime/store/safetensors_reader.hpp"
 #include "tests/integration/support/golden_prompt.hpp"
 #include "tests/integration/support/program.hpp"
 #include "tests/integration/support/topology_text.hpp"
@@ -100,6 +103,29 @@ BOOST_AUTO_TEST_CASE(of_every_chunking_of_a_prompt) {
                     ", steps_in_flight: " + std::to_string(how.steps) + "}";
     const auto cut = work.logits(prompt, "tiny-12", "cut", {"--topology", work.topology(topology)});
     check_same_tensors(cut, alone);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(of_bounded_prompts_whose_rows_before_the_boundary_have_no_logits) {
+  constexpr std::size_t window = 16;  // of tiny-12
+  workplace work;
+  const std::vector<std::string> bounded{"--mode", "bounded"};
+  for (const std::string name : {"prompt-0017", "prompt-0100"}) {
+    const golden_prompt prompt = golden_prompt_of("tiny-12", name);
+    const auto alone = work.logits(prompt, "tiny-12", "alone", bounded);
+    topology_options topology = tiny_12;
+    topology.more = "limits: {rows_per_step: 7, requests: 1}\nmode: bounded";
+    const auto cut = work.logits(prompt, "tiny-12", "cut", {"--topology", work.topology(topology)});
+    check_same_tensors(cut, alone);
+    const auto file = cedar::store::safetensors_reader::open(alone);
+    BOOST_REQUIRE(file.has_value());
+    const auto bytes = file->bytes(*file->find("prefill.position"));
+    BOOST_REQUIRE(bytes.has_value());
+    std::vector<std::int32_t> positions(bytes->size() / sizeof(std::int32_t));
+    std::memcpy(positions.data(), bytes->data(), bytes->size());
+    std::vector<std::int32_t> last(window);
+    std::iota(last.begin(), last.end(), static_cast<std::int32_t>(prompt.tokens.size() - window));
+    BOOST_TEST(positions == last, boost::test_tools::per_element());
   }
 }
 

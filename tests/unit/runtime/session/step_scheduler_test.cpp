@@ -300,8 +300,11 @@ BOOST_AUTO_TEST_CASE(a_bounded_prompt_within_the_window_is_an_exact_one) {
 }
 
 BOOST_AUTO_TEST_CASE(reasons_and_modes_have_names) {
+  for (const std::string_view name : prefill_mode_names)
+    BOOST_TEST(to_string(prefill_mode_of(name).value()) == name);
   BOOST_TEST(to_string(prefill_mode::exact) == "exact");
   BOOST_TEST(to_string(prefill_mode::bounded) == "bounded");
+  BOOST_TEST(!prefill_mode_of("halo").has_value());
 
   BOOST_TEST(to_string(finish_reason::none) == "none");
   BOOST_TEST(to_string(finish_reason::stop) == "stop");

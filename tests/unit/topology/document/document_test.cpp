@@ -90,6 +90,8 @@ BOOST_AUTO_TEST_CASE(reads_a_minimal_file_with_defaults) {
   BOOST_TEST(d.units.stages[0].name.value == "all");
   BOOST_TEST((d.units.stages[0].layers.value == layer_range{0, 11}));
   at(d.units.stages[0].layers.where, 11, 27);
+  BOOST_TEST(d.mode.value == "exact");
+  BOOST_TEST(!d.mode.given);
   BOOST_TEST(d.limits.rows_per_step.value == 128U);
   BOOST_TEST(d.limits.requests.value == 16U);
   BOOST_TEST(d.limits.context.value == 2048U);
@@ -133,6 +135,7 @@ transport: {kind: loopback, tls: [posix, tcp], devices: [lo, eth0]}
 deadlines_ms: {start: 1, step: 2, heartbeat_interval: 3, heartbeat_lost: 4, drain: 5}
 control: {listen: "front:7000"}
 security: {secret_file: secret, allow_remote: true}
+mode: bounded
 )");
   BOOST_TEST(d.model_path.value == "models/with blank");
   BOOST_TEST(d.nodes[0].model_path.value == "/a");
@@ -173,6 +176,8 @@ security: {secret_file: secret, allow_remote: true}
   BOOST_TEST(d.control.listen.value == "front:7000");
   at(d.control.listen.where, 24, 19);
   BOOST_TEST(d.security.secret_file.value == "secret");
+  BOOST_TEST(d.mode.value == "bounded");
+  at(d.mode.where, 26, 7);
   BOOST_TEST(d.security.allow_remote.value);
 }
 

@@ -164,6 +164,7 @@ BOOST_AUTO_TEST_CASE(defaults_fit_the_model) {
       with(two_nodes,
            "limits: {rows_per_step: 100, requests: 4, context: 1000, steps_in_flight: 3}\n", "");
   const plan p = planned(bare);
+  BOOST_TEST((p.mode() == cedar::session::prefill_mode::exact));
   BOOST_TEST(p.limits().rows_per_step == 128U);
   BOOST_TEST(p.limits().requests == 16U);
   BOOST_TEST(p.limits().context == 2048U);

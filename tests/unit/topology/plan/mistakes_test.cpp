@@ -208,6 +208,11 @@ BOOST_AUTO_TEST_CASE(nodes_without_a_checkpoint) {
       with(with(text, "front: {", "front: {model_path: a, "), "back: {", "back: {model_path: b, "));
 }
 
+BOOST_AUTO_TEST_CASE(a_mode_that_does_not_exist) {
+  expect(with(two_nodes, "limits:", "mode: bounds\nlimits:"),
+         {"18:7 there is no mode 'bounds' | did you mean 'bounded'?"});
+}
+
 BOOST_AUTO_TEST_CASE(limits_beyond_the_model) {
   expect(
       with(two_nodes, "context: 1000", "context: 2049"),

@@ -29,6 +29,7 @@ BOOST_AUTO_TEST_CASE(shows_placement_edges_and_bounds) {
            "engram -> encoder engram_rows of layer 1 +in memory +19,896",
            "head -> scheduler proposal +between nodes +2,000 +2,463,600 +3 +20 a wanted row",
            "3 more edges carry taps",
+           "mode +exact",
            "100 rows a step, 4 requests, 1000 positions a request, 3 steps in flight",
            "ucx, transports tcp, self on lo",
            "start 20000 ms, step 30000 ms, lost after 1000 ms of silence \\(a heartbeat every 200 "
