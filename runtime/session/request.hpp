@@ -68,6 +68,7 @@ struct usage {
   prefill_mode mode = prefill_mode::exact;
   std::uint32_t encoder_rows = 0;  ///< computed; recomputed rows count again
   std::uint32_t decoder_rows = 0;  ///< of them, those that walked the decoder too
+  std::uint32_t preemptions = 0;  ///< times that its KV was given to others, and computed again
 };
 
 }  // namespace cedar::session

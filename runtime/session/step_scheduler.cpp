@@ -4,34 +4,6 @@
 
 namespace cedar::session {
 
-std::string_view to_string(finish_reason reason) noexcept {
-  switch (reason) {
-    case finish_reason::none:
-      return "none";
-    case finish_reason::stop:
-      return "stop";
-    case finish_reason::length:
-      return "length";
-  }
-  return "?";
-}
-
-std::string_view to_string(prefill_mode mode) noexcept {
-  switch (mode) {
-    case prefill_mode::exact:
-      return "exact";
-    case prefill_mode::bounded:
-      return "bounded";
-  }
-  return "?";
-}
-
-std::optional<prefill_mode> prefill_mode_of(std::string_view name) noexcept {
-  for (const prefill_mode mode : {prefill_mode::exact, prefill_mode::bounded})
-    if (to_string(mode) == name) return mode;
-  return std::nullopt;
-}
-
 namespace {
 
 std::uint32_t size32(const std::vector<token_id>& tokens) {
@@ -69,6 +41,16 @@ result<void> step_scheduler::check(const generation_request& request) const {
     return fail(errc::capacity,
                 "the prompt has " + std::to_string(fixed) + " tokens, the context holds " +
                     std::to_string(limits_.context_max) + "; shorten it or raise limits.context");
+  // The last token of an answer has no row.
+  const std::size_t answer =
+      request.forced.empty() ? std::max(request.new_tokens_max, 1U) - 1 : request.forced.size();
+  const std::size_t rows =
+      std::min<std::size_t>(request.prompt.size() + answer, limits_.context_max);
+  if (kv_.needed(rows) > kv_.total())
+    return fail(errc::capacity, "prompt and answer may take " + std::to_string(rows) +
+                                    " positions, the KV of all requests holds " +
+                                    std::to_string(kv_.positions(kv_.total())) +
+                                    "; ask for fewer tokens or raise limits.kv_positions");
   return {};
 }
 
@@ -84,38 +66,50 @@ result<std::vector<request_id>> step_scheduler::submit(
   std::vector<request_id> ids;
   for (const generation_request& request : requests) {
     ids.push_back({next_request_++});
-    queue_.emplace_back(ids.back(), request);
+    queue_.emplace(ids.back(), state_of(request));
   }
   return ids;
 }
 
+step_scheduler::request_state step_scheduler::state_of(const generation_request& ask) const {
+  request_state state;
+  const std::uint32_t prompt = size32(ask.prompt);
+  state.tokens = ask.prompt;
+  state.used.prompt_tokens = prompt;
+  state.used.mode = ask.mode;
+  if (ask.mode == prefill_mode::bounded)
+    state.decoder_begin = prompt - std::min(prompt, limits_.window);
+  state.answered =
+      prompt - std::clamp(ask.prompt_logits, std::uint32_t{1}, prompt - state.decoder_begin);
+  state.ask = ask;
+  return state;
+}
+
+/// Strictly in order, so that a long prompt is not overtaken for ever. More requests than rows in a
+/// step would only wait, and hold KV meanwhile.
 void step_scheduler::admit() {
-  while (!queue_.empty() && active_.size() < limits_.requests_max) {
-    auto [id, ask] = std::move(queue_.front());
-    queue_.pop_front();
-    active_request request;
-    request.tokens = ask.prompt;
-    request.used.prompt_tokens = size32(ask.prompt);
-    request.used.mode = ask.mode;
-    if (ask.mode == prefill_mode::bounded)
-      request.decoder_begin = size32(ask.prompt) - std::min(size32(ask.prompt), limits_.window);
-    request.ask = std::move(ask);
-    active_.emplace(id, std::move(request));
+  const std::uint32_t at_once = std::min(limits_.requests_max, limits_.rows_per_step);
+  while (!queue_.empty() && active_.size() < at_once) {
+    request_state& next = queue_.begin()->second;
+    const std::uint64_t needed = kv_.needed(next.tokens.size());
+    if (!kv_.take(needed)) return;
+    next.granules = needed;
+    next.prefill_end = size32(next.tokens);
+    next.scheduled = 0;
+    active_.insert(queue_.extract(queue_.begin()));
   }
 }
 
-bool step_scheduler::wants_rows(const active_request& request) const noexcept {
-  return request.scheduled < request.tokens.size();
+std::uint32_t step_scheduler::runnable_rows(const request_state& request) const noexcept {
+  const auto held = std::min<std::uint64_t>(request.tokens.size(), kv_.positions(request.granules));
+  return static_cast<std::uint32_t>(held) - request.scheduled;
 }
 
-void step_scheduler::add_span(flow::step_table& table, request_id id, active_request& request,
+void step_scheduler::add_span(flow::step_table& table, request_id id, request_state& request,
                               std::uint32_t rows) {
   const std::uint32_t first = request.scheduled;
-  const std::uint32_t prompt = size32(request.ask.prompt);
-  const std::uint32_t wanted_from = prompt - std::clamp(request.ask.prompt_logits, std::uint32_t{1},
-                                                        prompt - request.decoder_begin);
   flow::row_span span{id, first, rows, 0, request.decoder_begin};
-  span.logits_from = wanted_from > first ? std::min(wanted_from - first, rows) : 0;
+  span.logits_from = request.answered > first ? std::min(request.answered - first, rows) : 0;
   table.spans.push_back(span);
   table.tokens.insert(table.tokens.end(), request.tokens.begin() + first,
                       request.tokens.begin() + first + rows);
@@ -126,6 +120,7 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, active_req
   for (const std::string& name : request.ask.taps)
     if (std::ranges::find(table.taps, name) == table.taps.end()) table.taps.push_back(name);
   request.scheduled += rows;
+  ++request.steps_in_flight;
   request.used.encoder_rows += rows;
   request.used.decoder_rows += span.decoder_count();
 }
@@ -137,15 +132,18 @@ std::optional<flow::step_table> step_scheduler::next_step() {
   std::uint32_t room = limits_.rows_per_step;
   const auto add = [&](bool decoding) {
     for (auto& [id, request] : active_) {
-      if (room == 0) return;
-      const bool decodes = request.scheduled >= request.ask.prompt.size();
-      if (decodes != decoding || !wants_rows(request)) continue;
-      const std::uint32_t rows = std::min(size32(request.tokens) - request.scheduled, room);
+      if (request.decodes() != decoding) continue;
+      const std::uint32_t rows = std::min(runnable_rows(request), room);
+      if (rows == 0) continue;
       add_span(table, id, request, rows);
       room -= rows;
     }
   };
+  // Before add(): a prompt whose last chunk goes into this step has no answer yet.
+  const bool answering =
+      std::ranges::any_of(active_, [](const auto& entry) { return entry.second.decodes(); });
   add(true);
+  if (answering) room = std::min(room, std::max(limits_.prefill_rows, std::uint32_t{1}));
   add(false);
   if (table.spans.empty()) return std::nullopt;
   table.step = step_id{next_step_++};
@@ -154,7 +152,7 @@ std::optional<flow::step_table> step_scheduler::next_step() {
   return table;
 }
 
-finish_reason step_scheduler::take_token(active_request& request, token_id token) {
+finish_reason step_scheduler::take_token(request_state& request, token_id token) {
   const std::size_t done = request.tokens.size() - request.ask.prompt.size();
   if (!request.ask.forced.empty()) {
     if (done == request.ask.forced.size()) return finish_reason::length;
@@ -173,7 +171,7 @@ finish_reason step_scheduler::take_token(active_request& request, token_id token
 }
 
 std::vector<row_event> step_scheduler::rows_of_span(const flow::row_span& span,
-                                                    active_request& request,
+                                                    request_state& request,
                                                     std::span<const flow::proposed_token> proposed,
                                                     std::span<const float> logits) {
   std::vector<row_event> events;
@@ -211,7 +209,7 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
   finished_.clear();
   std::size_t row = 0;
   for (const flow::row_span& span : table.spans) {
-    active_request& request = active_.at(span.request);
+    request_state& request = active_.at(span.request);
     const std::size_t count = span.logits_count();
     std::span<const float> logits;
     if (logit_floats > 0)
@@ -220,27 +218,72 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
     const auto events =
         rows_of_span(span, request, std::span(proposal.tokens).subspan(row, count), logits);
     row += count;
+    --request.steps_in_flight;
+    request.answered = std::max(request.answered, span.first_position + span.rows_count);
     const bool finished = !events.empty() && events.back().finish != finish_reason::none;
     outcome.verdict.commitments.push_back(
         {span.request, span.first_position + span.rows_count, finished});
     outcome.events.insert(outcome.events.end(), events.begin(), events.end());
     if (finished) {
       finished_.emplace(span.request, request.used);
+      kv_.give(request.granules);
       active_.erase(span.request);
     }
   }
   in_flight_.pop_front();
+  grow(outcome.verdict);
   return outcome;
+}
+
+/// The youngest request after `grower` that no step in flight has rows of; active_.end() if none.
+step_scheduler::request_map::iterator step_scheduler::victim_of(request_id grower) {
+  for (auto it = active_.end(); it != active_.begin();) {
+    --it;
+    if (!(grower < it->first)) break;
+    if (it->second.steps_in_flight == 0) return it;
+  }
+  return active_.end();
+}
+
+void step_scheduler::preempt(request_map::iterator victim, flow::verdict& verdict) {
+  const request_id id = victim->first;
+  request_state& request = victim->second;
+  const auto settled = std::ranges::find(verdict.commitments, id, &flow::commitment::request);
+  if (settled != verdict.commitments.end())
+    settled->finished = true;
+  else if (request.scheduled > 0)
+    verdict.commitments.push_back({id, request.scheduled, true});
+  if (request.scheduled > 0) ++request.used.preemptions;
+  kv_.give(request.granules);
+  request.granules = 0;
+  queue_.insert(active_.extract(victim));
+}
+
+/// Gives KV to the requests whose last token has none yet, the oldest first. Whoever gets none
+/// waits for the next verdict. The oldest request with no step in flight always gets it: all others
+/// could be preempted, and submit() refused what is larger than the budget.
+void step_scheduler::grow(flow::verdict& verdict) {
+  for (auto it = active_.begin(); it != active_.end(); ++it) {
+    request_state& request = it->second;
+    const std::uint64_t missing = kv_.needed(request.tokens.size()) - request.granules;
+    while (missing > kv_.free()) {
+      const auto victim = victim_of(it->first);
+      if (victim == active_.end()) return;
+      preempt(victim, verdict);
+    }
+    if (kv_.take(missing)) request.granules += missing;
+  }
 }
 
 std::vector<request_id> step_scheduler::fail_all() {
   std::vector<request_id> failed;
   for (const auto& [id, request] : active_) failed.push_back(id);
-  for (const auto& [id, ask] : queue_) failed.push_back(id);
+  for (const auto& [id, request] : queue_) failed.push_back(id);
   active_.clear();
   queue_.clear();
   in_flight_.clear();
   finished_.clear();
+  kv_.give_all();
   ++epoch_.value;
   return failed;
 }

@@ -1,8 +1,9 @@
 // The single authority on tokens, positions and epochs: turns requests into steps and proposals
 // into verdicts.
 //
-// 1. A step is a table of rows over many requests. Decode rows come first, then prompt chunks in
-//    order of arrival, up to rows_per_step rows.
+// 1. A step is a table of rows over many requests. Decode rows come first, one for every answer
+//    that waits for it; then prompt chunks, the oldest request first, up to rows_per_step rows in
+//    all and, while answers are being generated, up to prefill_rows rows of prompts.
 // 2. A request has at most one decode row in flight; chunks of a prompt may follow each other
 //    without waiting, because prompt rows are never rejected.
 // 3. Steps are answered in order: accept() takes the proposal of the oldest step in flight.
@@ -10,24 +11,30 @@
 //    fail_all().
 // 5. A request's decoder_begin is settled by its prompt and its mode, and is the same in all its
 //    spans.
+// 6. Requests in the pipeline hold no more KV than the budget. One that grows may take the KV of a
+//    younger one without rows in flight: that one is freed everywhere by the next verdict, waits
+//    again, and is computed anew from its tokens so far. Its events go on where they stopped.
 // Knows no actor, no clock, no transport. Not thread-safe: one owner.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
 
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
+#include "runtime/session/kv_budget.hpp"
 #include "runtime/session/request.hpp"
 
 namespace cedar::session {
 
 struct scheduler_limits {
   std::uint32_t rows_per_step = 1;
-  std::uint32_t requests_max = 1;  ///< in the pipeline at once; more wait in the queue
+  /// In the pipeline at once, never more than rows_per_step; more wait in the queue.
+  std::uint32_t requests_max = 1;
   std::uint32_t queue_max = 1;  ///< waiting requests at most
   std::uint32_t context_max = 1;  ///< positions of one request, prompt included
   std::uint32_t steps_in_flight = 1;
@@ -35,6 +42,11 @@ struct scheduler_limits {
   std::uint32_t lookback = 0;  ///< ids before a span that Engram addresses need
   token_id eos_token = 1;
   std::uint32_t window = 1;  ///< prompt rows that walk the decoder in mode `bounded`
+  /// Rows of prompts in one step while answers are being generated; at least 1.
+  std::uint32_t prefill_rows = std::numeric_limits<std::uint32_t>::max();
+  std::uint32_t kv_granule = 1;  ///< positions that KV is given out in
+  /// KV of all requests together; the default is no bound.
+  std::uint64_t kv_granules = std::numeric_limits<std::uint64_t>::max();
 };
 
 struct step_outcome {
@@ -44,11 +56,12 @@ struct step_outcome {
 
 class step_scheduler {
  public:
-  explicit step_scheduler(const scheduler_limits& limits) : limits_(limits) {}
+  explicit step_scheduler(const scheduler_limits& limits)
+      : limits_(limits), kv_(limits.kv_granule, limits.kv_granules) {}
 
   /// Queues requests, all or none. Errors, naming the request by its place: invalid_argument (empty
   /// prompt, a token outside the vocabulary), capacity (prompt and forced ids do not fit the
-  /// context; the queue is full).
+  /// context; prompt and answer may need more KV than there is; the queue is full).
   result<std::vector<request_id>> submit(const std::vector<generation_request>& requests);
 
   /// The next step, or nothing: no rows to run, or as many steps in flight as allowed.
@@ -74,30 +87,41 @@ class step_scheduler {
   const usage* usage_of(request_id request) const;
 
  private:
-  struct active_request {
+  struct request_state {
     generation_request ask;
     std::vector<token_id> tokens;  ///< prompt, then accepted tokens
     std::uint32_t decoder_begin = 0;  ///< first position that walks the decoder
-    std::uint32_t scheduled = 0;  ///< rows put into steps so far
+    std::uint32_t answered = 0;  ///< rows before it have had their events, or want none
+    std::uint32_t prefill_end = 0;  ///< rows before it were known at admission: they go in chunks
+    std::uint32_t scheduled = 0;  ///< rows put into steps since admission
+    std::uint32_t steps_in_flight = 0;  ///< that have rows of it
+    std::uint64_t granules = 0;  ///< of KV, from admission on for all of `tokens`
     usage used;
+
+    bool decodes() const noexcept { return scheduled >= prefill_end; }
   };
+  using request_map = std::map<request_id, request_state>;
 
   result<void> check(const generation_request& request) const;
+  request_state state_of(const generation_request& ask) const;
   void admit();
-  bool wants_rows(const active_request& request) const noexcept;
-  void add_span(flow::step_table& table, request_id id, active_request& request,
-                std::uint32_t rows);
-  std::vector<row_event> rows_of_span(const flow::row_span& span, active_request& request,
+  std::uint32_t runnable_rows(const request_state& request) const noexcept;
+  void add_span(flow::step_table& table, request_id id, request_state& request, std::uint32_t rows);
+  std::vector<row_event> rows_of_span(const flow::row_span& span, request_state& request,
                                       std::span<const flow::proposed_token> proposed,
                                       std::span<const float> logits);
-  finish_reason take_token(active_request& request, token_id token);
+  finish_reason take_token(request_state& request, token_id token);
+  void grow(flow::verdict& verdict);
+  request_map::iterator victim_of(request_id grower);
+  void preempt(request_map::iterator victim, flow::verdict& verdict);
 
   scheduler_limits limits_;
   epoch_id epoch_;
   std::uint64_t next_request_ = 1;
   std::uint64_t next_step_ = 1;
-  std::deque<std::pair<request_id, generation_request>> queue_;
-  std::map<request_id, active_request> active_;  ///< by arrival
+  kv_budget kv_;
+  request_map queue_;  ///< by arrival; those that were preempted are there again
+  request_map active_;  ///< by arrival
   std::map<request_id, usage> finished_;  ///< by the last accept()
   std::deque<flow::step_table> in_flight_;
 };

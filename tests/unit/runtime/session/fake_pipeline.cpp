@@ -73,7 +73,23 @@ void fake_pipeline::take(flow::step_table table) {
     token += span.rows_count;
   }
   BOOST_REQUIRE(before == table.lookback.end());
+  BOOST_REQUIRE_LE(ids_.size(), std::min(limits_.requests_max, limits_.rows_per_step));
+  check_budget();
   steps_.push_back(std::move(table));
+}
+
+void fake_pipeline::check_budget() const {
+  std::uint64_t granules = 0;
+  for (const auto& [request, ids] : ids_)
+    granules += (ids.size() + limits_.kv_granule - 1) / limits_.kv_granule;
+  BOOST_REQUIRE_LE(granules, limits_.kv_granules);
+}
+
+void fake_pipeline::apply(const flow::verdict& verdict) {
+  for (const flow::commitment& one : verdict.commitments) {
+    BOOST_REQUIRE_EQUAL(ids_.count(one.request), 1U);
+    if (one.finished) ids_.erase(one.request);
+  }
 }
 
 flow::proposal fake_pipeline::answer() {

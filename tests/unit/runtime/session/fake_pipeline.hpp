@@ -32,7 +32,8 @@ expected_run run_alone(const session::generation_request& request,
                        const session::scheduler_limits& limits);
 
 /// Takes steps as the stages and the head would: remembers every id that it was given, checks that
-/// a step continues the request and that look-back ids are the true ones, and proposes.
+/// a step continues the request, that look-back ids are the true ones and that all ids together are
+/// within the KV budget, and proposes.
 class fake_pipeline {
  public:
   explicit fake_pipeline(const session::scheduler_limits& limits) : limits_(limits) {}
@@ -41,13 +42,18 @@ class fake_pipeline {
   void take(flow::step_table table);
   /// The answer to the oldest step.
   flow::proposal answer();
+  /// Forgets the requests that the verdict ends.
+  void apply(const flow::verdict& verdict);
   std::size_t steps() const { return steps_.size(); }
   const flow::step_table& oldest() const { return steps_.front(); }
 
   /// Ids of a request so far; empty if it never had a row.
   const std::vector<token_id>& ids(request_id request) { return ids_[request]; }
+  std::size_t requests() const { return ids_.size(); }
 
  private:
+  void check_budget() const;
+
   session::scheduler_limits limits_;
   std::map<request_id, std::vector<token_id>> ids_;
   std::deque<flow::step_table> steps_;

@@ -1,7 +1,7 @@
 // Goal: whatever the limits, the mixture of requests and the interleaving of steps and answers,
-// every request gets exactly what it gets alone, and every step keeps the rules of
-// step_scheduler.hpp. Method: seeded random runs over a fake pipeline (fake_pipeline.hpp) against
-// run_alone().
+// every request gets exactly what it gets alone, nobody starves, KV stays within its budget, and
+// every step keeps the rules of step_scheduler.hpp. Method: seeded random runs over a fake pipeline
+// (fake_pipeline.hpp) against run_alone().
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -28,13 +28,22 @@ class random_run {
     limits_.vocabulary = number(4, 20);
     limits_.lookback = number(0, 4);
     limits_.window = number(1, 12);
+    if (number(0, 2) > 0) limits_.prefill_rows = number(1, 12);
+    if (number(0, 2) > 0) {
+      // From as much as one request may need to as much as all do.
+      limits_.kv_granule = number(1, 9);
+      const std::uint32_t one = (limits_.context_max + limits_.kv_granule - 1) / limits_.kv_granule;
+      limits_.kv_granules = number(one, one * limits_.requests_max);
+      scarce_ = true;
+    }
     core_.emplace(limits_);
     pipeline_.emplace(limits_);
   }
 
   void run() {
     std::size_t left = 30;
-    while (left > 0 || core_->requests() > 0) {
+    for (std::size_t actions = 0; left > 0 || core_->requests() > 0; ++actions) {
+      BOOST_REQUIRE_LT(actions, 100'000U);  // far more than any run takes
       const std::uint32_t choice = number(0, 9);
       if (choice == 0 && left > 0) {
         const std::size_t count = std::min<std::size_t>(left, number(1, 6));
@@ -48,6 +57,7 @@ class random_run {
     }
     BOOST_REQUIRE(!core_->next_step());
     BOOST_REQUIRE_EQUAL(core_->steps_in_flight(), 0U);
+    BOOST_REQUIRE_EQUAL(pipeline_->requests(), 0U);
     check_results();
   }
 
@@ -58,8 +68,14 @@ class random_run {
     std::vector<expected_run::event> events;
     usage used;
     bool finished = false;
+    std::uint32_t prefill_end = 0;  ///< rows that were known when it began, or began again
     std::uint32_t scheduled = 0;
-    std::uint32_t decode_rows_in_flight = 0;
+    std::uint32_t steps_in_flight = 0;  ///< that have rows of it
+    std::uint32_t encoder_rows = 0;
+    std::uint32_t decoder_rows = 0;
+    std::uint32_t preemptions = 0;
+
+    bool waits_for_rows() const { return scheduled < prefill_end || steps_in_flight == 0; }
   };
 
   std::uint32_t number(std::uint32_t first, std::uint32_t last) {
@@ -92,79 +108,108 @@ class random_run {
     BOOST_REQUIRE(ids);
     BOOST_REQUIRE_EQUAL(ids->size(), count);
     for (std::size_t i = 0; i < count; ++i)
-      requests_[(*ids)[i]] = {asks[i], test::run_alone(asks[i], limits_), {}, {}, false, 0, 0};
+      requests_[(*ids)[i]] = {.ask = asks[i],
+                              .expected = test::run_alone(asks[i], limits_),
+                              .events = {},
+                              .used = {},
+                              .prefill_end = static_cast<std::uint32_t>(asks[i].prompt.size())};
   }
 
-  /// Requests that the scheduler may have in the pipeline now: the first ones not finished.
+  /// With KV for all: the requests that the scheduler has in the pipeline, the first ones not
+  /// finished.
   std::vector<request_id> admitted() const {
     std::vector<request_id> out;
     for (const auto& [id, one] : requests_)
-      if (!one.finished && out.size() < limits_.requests_max) out.push_back(id);
+      if (!one.finished && out.size() < std::min(limits_.requests_max, limits_.rows_per_step))
+        out.push_back(id);
     return out;
   }
 
   void start() {
-    const bool full = core_->steps_in_flight() == limits_.steps_in_flight;
+    const std::size_t in_flight = core_->steps_in_flight();
+    const auto oldest = std::ranges::find_if(requests_, [](auto& r) { return !r.second.finished; });
+    const bool answering = std::ranges::any_of(requests_, [](const auto& entry) {
+      return !entry.second.finished && entry.second.scheduled >= entry.second.prefill_end;
+    });
     const auto table = core_->next_step();
-    BOOST_REQUIRE(!(full && table));
-    if (full) return;
-    const std::uint32_t rows = table ? table->rows_count() : 0;
+    if (in_flight == limits_.steps_in_flight) {
+      BOOST_REQUIRE(!table);
+      return;
+    }
+    std::uint32_t prompt_rows = 0;
     if (table) {
       BOOST_REQUIRE_EQUAL(table->step.value, ++steps_);
-      check_spans(*table);
+      prompt_rows = check_spans(*table);
       pipeline_->take(*table);
     }
     BOOST_REQUIRE_EQUAL(core_->steps_in_flight(), pipeline_->steps());
-    if (rows == limits_.rows_per_step) return;
-    // With room left, nobody admitted is without a row on its way.
+    // Whatever else waits for KV or for room: the oldest goes on.
+    if (in_flight == 0 && oldest != requests_.end())
+      BOOST_REQUIRE_GT(oldest->second.steps_in_flight, 0U);
+    if (answering) BOOST_REQUIRE_LE(prompt_rows, limits_.prefill_rows);
+    if (scarce_) return;
+    const bool full = table && (table->rows_count() == limits_.rows_per_step ||
+                                (answering && prompt_rows == limits_.prefill_rows));
+    // Answers never wait for prompts, and prompts only for room.
     for (const request_id id : admitted()) {
       const tracked& one = requests_.at(id);
-      BOOST_REQUIRE_GE(one.scheduled, one.ask.prompt.size());
-      BOOST_REQUIRE(one.decode_rows_in_flight == 1 || last_prompt_row_in_flight(id));
+      if (one.scheduled >= one.prefill_end || !full) BOOST_REQUIRE(!one.waits_for_rows());
+      if (one.scheduled < one.prefill_end) BOOST_REQUIRE_GT(prompt_rows, 0U);
     }
   }
 
-  bool last_prompt_row_in_flight(request_id id) const {
-    const tracked& one = requests_.at(id);
-    return one.scheduled == one.ask.prompt.size() && one.events.size() < one.expected.events.size();
-  }
-
-  void check_spans(const flow::step_table& table) {
-    const std::vector<request_id> allowed = admitted();
-    bool prompts_began = false;
+  /// Returns the number of rows of prompts.
+  std::uint32_t check_spans(const flow::step_table& table) {
+    std::uint32_t prompt_rows = 0;
+    bool prompt_cut = false;
     request_id last_prompt{0};
     std::set<request_id> seen;
     bool want_logits = false;
     std::set<std::string> taps;
     for (const flow::row_span& span : table.spans) {
       tracked& one = requests_.at(span.request);
-      BOOST_REQUIRE(std::ranges::count(allowed, span.request) == 1);
+      BOOST_REQUIRE(!one.finished);
       BOOST_REQUIRE(seen.insert(span.request).second);
-      const auto prompt = static_cast<std::uint32_t>(one.ask.prompt.size());
-      if (span.first_position >= prompt) {
-        BOOST_REQUIRE(!prompts_began);
+      if (one.scheduled >= one.prefill_end) {
+        BOOST_REQUIRE_EQUAL(prompt_rows, 0U);
         BOOST_REQUIRE_EQUAL(span.rows_count, 1U);
-        BOOST_REQUIRE_EQUAL(++one.decode_rows_in_flight, 1U);
+        BOOST_REQUIRE_EQUAL(one.steps_in_flight, 0U);
       } else {
-        BOOST_REQUIRE(!prompts_began || last_prompt < span.request);
-        BOOST_REQUIRE_LE(span.first_position + span.rows_count, prompt);
-        prompts_began = true;
+        BOOST_REQUIRE(last_prompt < span.request);
+        BOOST_REQUIRE(!prompt_cut);  // by the end of the step, not for a younger one
+        BOOST_REQUIRE_LE(span.first_position + span.rows_count, one.prefill_end);
+        prompt_cut = span.first_position + span.rows_count < one.prefill_end;
+        prompt_rows += span.rows_count;
         last_prompt = span.request;
       }
-      const bool bounded = one.ask.mode == prefill_mode::bounded;
-      const std::uint32_t begin = bounded && prompt > limits_.window ? prompt - limits_.window : 0;
-      BOOST_REQUIRE_EQUAL(span.decoder_begin, begin);
-      const std::uint32_t wanted = prompt - std::clamp(one.ask.prompt_logits, 1U, prompt - begin);
-      for (std::uint32_t i = 0; i < span.rows_count; ++i)
-        BOOST_REQUIRE_EQUAL(i >= span.logits_from, span.first_position + i >= wanted);
-      BOOST_REQUIRE_LE(span.logits_from, span.rows_count);
-      one.scheduled += span.rows_count;
+      check_span(span, one);
       want_logits = want_logits || one.ask.want_logits;
       taps.insert(one.ask.taps.begin(), one.ask.taps.end());
     }
     BOOST_REQUIRE_EQUAL(table.want_logits, want_logits);
     BOOST_REQUIRE_EQUAL(table.taps.size(), taps.size());
     BOOST_REQUIRE(std::set(table.taps.begin(), table.taps.end()) == taps);
+    return prompt_rows;
+  }
+
+  /// Its boundary and its wanted rows: those that have had no event yet.
+  void check_span(const flow::row_span& span, tracked& one) {
+    BOOST_REQUIRE_EQUAL(span.first_position, one.scheduled);
+    const auto prompt = static_cast<std::uint32_t>(one.ask.prompt.size());
+    const bool bounded = one.ask.mode == prefill_mode::bounded;
+    const std::uint32_t begin = bounded && prompt > limits_.window ? prompt - limits_.window : 0;
+    BOOST_REQUIRE_EQUAL(span.decoder_begin, begin);
+    const std::uint32_t wanted = prompt - std::clamp(one.ask.prompt_logits, 1U, prompt - begin) +
+                                 static_cast<std::uint32_t>(one.events.size());
+    for (std::uint32_t i = 0; i < span.rows_count; ++i)
+      BOOST_REQUIRE_EQUAL(i >= span.logits_from, span.first_position + i >= wanted);
+    BOOST_REQUIRE_LE(span.logits_from, span.rows_count);
+    one.scheduled += span.rows_count;
+    ++one.steps_in_flight;
+    for (std::uint32_t i = 0; i < span.rows_count; ++i) {
+      ++one.encoder_rows;
+      if (span.first_position + i >= begin) ++one.decoder_rows;
+    }
   }
 
   void answer() {
@@ -177,6 +222,7 @@ class random_run {
     for (std::size_t row = 0; row < outcome->events.size(); ++row)
       take_event(outcome->events[row], proposal, row);
     check_verdict(table, outcome->verdict);
+    pipeline_->apply(outcome->verdict);
   }
 
   void take_event(const row_event& event, const flow::proposal& proposal, std::size_t row) {
@@ -197,15 +243,30 @@ class random_run {
 
   void check_verdict(const flow::step_table& table, const flow::verdict& verdict) {
     BOOST_REQUIRE((verdict.step == table.step && verdict.epoch == table.epoch));
-    BOOST_REQUIRE_EQUAL(verdict.commitments.size(), table.spans.size());
+    BOOST_REQUIRE_GE(verdict.commitments.size(), table.spans.size());
     for (std::size_t i = 0; i < table.spans.size(); ++i) {
       const flow::row_span& span = table.spans[i];
-      tracked& one = requests_.at(span.request);
-      const flow::commitment expected{span.request, span.first_position + span.rows_count,
-                                      one.finished};
-      BOOST_REQUIRE((verdict.commitments[i] == expected));
-      if (span.first_position >= one.ask.prompt.size()) --one.decode_rows_in_flight;
+      BOOST_REQUIRE((verdict.commitments[i].request == span.request));
+      BOOST_REQUIRE_EQUAL(verdict.commitments[i].committed, span.first_position + span.rows_count);
+      --requests_.at(span.request).steps_in_flight;
     }
+    std::set<request_id> seen;
+    for (std::size_t i = 0; i < verdict.commitments.size(); ++i) {
+      const flow::commitment& one = verdict.commitments[i];
+      tracked& request = requests_.at(one.request);
+      BOOST_REQUIRE(seen.insert(one.request).second);
+      BOOST_REQUIRE(one.finished || (i < table.spans.size() && !request.finished));
+      if (one.finished && !request.finished) preempted(request);
+    }
+  }
+
+  void preempted(tracked& one) {
+    BOOST_REQUIRE(scarce_);
+    BOOST_REQUIRE_EQUAL(one.steps_in_flight, 0U);
+    ++one.preemptions;
+    one.scheduled = 0;
+    const auto answers = std::ranges::count(one.events, false, &expected_run::event::in_prompt);
+    one.prefill_end = static_cast<std::uint32_t>(one.ask.prompt.size() + answers);
   }
 
   void check_results() const {
@@ -215,13 +276,18 @@ class random_run {
       BOOST_REQUIRE_EQUAL(one.used.prompt_tokens, one.expected.used.prompt_tokens);
       BOOST_REQUIRE_EQUAL(one.used.completion_tokens, one.expected.used.completion_tokens);
       BOOST_REQUIRE((one.used.mode == one.ask.mode));
-      BOOST_REQUIRE_EQUAL(one.used.encoder_rows, one.expected.used.encoder_rows);
-      BOOST_REQUIRE_EQUAL(one.used.decoder_rows, one.expected.used.decoder_rows);
+      BOOST_REQUIRE_EQUAL(one.used.encoder_rows, one.encoder_rows);
+      BOOST_REQUIRE_EQUAL(one.used.decoder_rows, one.decoder_rows);
+      BOOST_REQUIRE_EQUAL(one.used.preemptions, one.preemptions);
+      if (one.preemptions > 0) continue;
+      BOOST_REQUIRE_EQUAL(one.encoder_rows, one.expected.used.encoder_rows);
+      BOOST_REQUIRE_EQUAL(one.decoder_rows, one.expected.used.decoder_rows);
     }
   }
 
   std::mt19937_64 random_;
   scheduler_limits limits_;
+  bool scarce_ = false;  ///< KV may not be enough for all requests
   std::optional<step_scheduler> core_;
   std::optional<fake_pipeline> pipeline_;
   std::map<request_id, tracked> requests_;

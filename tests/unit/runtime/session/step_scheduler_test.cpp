@@ -260,6 +260,115 @@ BOOST_AUTO_TEST_CASE(giving_everything_up_raises_the_epoch_and_voids_late_answer
   BOOST_TEST(core.accept(all(9, *next)).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(an_older_request_takes_the_kv_of_a_younger_one_which_is_computed_again) {
+  scheduler_limits limits = limits_of(16);
+  limits.rows_per_step = 8;
+  limits.requests_max = 3;
+  limits.kv_granule = 4;
+  limits.kv_granules = 4;
+  step_scheduler core(limits);
+  // The last one has a prompt of one granule, the first will need a second granule at position 4.
+  const auto ids = core.submit(
+      {prompt_of({2, 3, 4, 5}, 3), prompt_of({6, 7}, 2), prompt_of({8, 9, 10, 11, 12}, 2)});
+  BOOST_REQUIRE(ids);
+  const auto first = core.next_step();
+  BOOST_REQUIRE(first);
+  BOOST_TEST(first->tokens == (std::vector<token_id>{2, 3, 4, 5, 6, 7, 8, 9}),
+             boost::test_tools::per_element());
+  const auto second = core.next_step();
+  BOOST_REQUIRE(second);
+  BOOST_TEST(second->tokens == (std::vector<token_id>{10, 11, 12}),
+             boost::test_tools::per_element());
+
+  // The youngest has rows in flight: it stays, and the next younger one goes, before its answer
+  // has a row.
+  const auto after_first = core.accept(all(20, *first));
+  BOOST_REQUIRE(after_first);
+  BOOST_TEST((after_first->verdict.commitments ==
+              std::vector<flow::commitment>{
+                  {(*ids)[0], 4, false}, {(*ids)[1], 2, true}, {(*ids)[2], 2, false}}));
+  BOOST_TEST(after_first->events.size() == 2U);
+  BOOST_TEST((after_first->events[1].finish == finish_reason::none));
+  BOOST_TEST(core.requests() == 3U);
+  const auto third = core.next_step();
+  BOOST_REQUIRE(third);
+  BOOST_TEST(third->tokens == (std::vector<token_id>{20}), boost::test_tools::per_element());
+
+  const auto after_second = core.accept(all(21, *second));
+  BOOST_REQUIRE(after_second);
+  const auto fourth = core.next_step();
+  BOOST_REQUIRE(fourth);
+  BOOST_TEST(fourth->tokens == (std::vector<token_id>{21}), boost::test_tools::per_element());
+  BOOST_REQUIRE(core.accept(all(22, *third)));
+  const auto after_fourth = core.accept(all(23, *fourth));
+  BOOST_REQUIRE(after_fourth);
+  BOOST_TEST((after_fourth->events.back().finish == finish_reason::length));
+
+  // Prompt and accepted token in one chunk, with an event only for the row that has had none.
+  const auto fifth = core.next_step();
+  BOOST_REQUIRE(fifth);
+  BOOST_TEST(fifth->tokens == (std::vector<token_id>{22, 6, 7, 20}),
+             boost::test_tools::per_element());
+  BOOST_TEST((fifth->spans[1] == flow::row_span{(*ids)[1], 0, 3, 2, 0}));
+  const auto after_fifth = core.accept(all(24, *fifth));
+  BOOST_REQUIRE(after_fifth);
+  BOOST_TEST((after_fifth->events.back().finish == finish_reason::length));
+  BOOST_TEST(core.requests() == 0U);
+  const usage* used = core.usage_of((*ids)[1]);
+  BOOST_REQUIRE(used != nullptr);
+  BOOST_TEST(used->preemptions == 1U);
+  BOOST_TEST(used->completion_tokens == 2U);
+  BOOST_TEST(used->encoder_rows == 5U);  // two of them twice
+}
+
+BOOST_AUTO_TEST_CASE(a_request_that_kv_could_never_hold_is_refused_with_numbers) {
+  scheduler_limits limits = limits_of(16);
+  limits.kv_granule = 4;
+  limits.kv_granules = 2;
+  step_scheduler core(limits);
+  BOOST_TEST(
+      (submit_error(core, {prompt_of({2, 3, 4}, 7)},
+                    "prompt and answer may take 9 positions, the KV of all requests holds 8") ==
+       errc::capacity));
+  // The last token has no row; nobody else needs KV, so it grows to its end.
+  BOOST_REQUIRE(core.submit({prompt_of({2, 3, 4}, 6)}));
+  const row_event last = finish(core, 7);
+  BOOST_TEST(last.position == 7U);
+  BOOST_TEST((last.finish == finish_reason::length));
+}
+
+BOOST_AUTO_TEST_CASE(while_an_answer_grows_prompts_get_their_share_of_a_step_only) {
+  scheduler_limits limits = limits_of();
+  limits.prefill_rows = 1;
+  step_scheduler core(limits);
+  BOOST_REQUIRE(core.submit({prompt_of({2, 3, 4}, 2)}));
+  const auto alone = core.next_step();
+  BOOST_REQUIRE(alone);
+  BOOST_TEST(alone->rows_count() == 3U);
+  BOOST_REQUIRE(core.accept(all(9, *alone)));
+  BOOST_REQUIRE(core.submit({prompt_of({5, 6, 7, 8}, 1)}));
+  const auto beside = core.next_step();
+  BOOST_REQUIRE(beside);
+  BOOST_TEST(beside->tokens == (std::vector<token_id>{9, 5}), boost::test_tools::per_element());
+  BOOST_REQUIRE(core.accept(all(9, *beside)));
+  const auto rest = core.next_step();
+  BOOST_REQUIRE(rest);
+  BOOST_TEST(rest->tokens == (std::vector<token_id>{6, 7, 8}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(no_more_requests_run_than_a_step_has_rows) {
+  scheduler_limits limits = limits_of();
+  limits.rows_per_step = 1;
+  step_scheduler core(limits);
+  BOOST_REQUIRE(core.submit({prompt_of({2}, 3), prompt_of({3}, 1)}));
+  std::vector<token_id> fed;
+  while (const auto table = core.next_step()) {
+    fed.push_back(table->tokens.at(0));
+    BOOST_REQUIRE(core.accept(all(9, *table)));
+  }
+  BOOST_TEST(fed == (std::vector<token_id>{2, 9, 9, 3}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(only_the_last_window_of_a_bounded_prompt_walks_the_decoder) {
   step_scheduler core(limits_of());
   auto ask = prompt_of({2, 3, 4, 5, 6, 7}, 2);
