@@ -2,9 +2,18 @@
 
 #include <map>
 
+#include "runtime/model/owner_ratios.hpp"
 #include "runtime/stage/tap_messages.hpp"
 
 namespace cedar::local {
+
+namespace {
+
+std::uint32_t granule_of(const stage::model_source& source) {
+  return memory::default_page_entries * model::ratios_lcm(source.schedule());
+}
+
+}  // namespace
 
 local_engine::local_engine(const stage::model_source& source, const engine_options& options,
                            stage::embedding_stage embedding, stage::engram_stage engram,
@@ -30,8 +39,10 @@ result<std::unique_ptr<local_engine>> local_engine::open(const stage::model_sour
   if (!embedding) return fail(embedding.error());
   auto engram = source.make_engram();
   if (!engram) return fail(engram.error());
-  auto layers = source.make_layers(
-      backend, {0, source.config().layers - 1, used.requests_max, used.context_max});
+  stage::layer_stage_options placed{0, source.config().layers - 1, used.requests_max,
+                                    used.context_max};
+  if (used.kv_positions > 0) placed.kv_granules = used.kv_positions / granule_of(source);
+  auto layers = source.make_layers(backend, placed);
   if (!layers) return fail(layers.error());
   auto head = source.make_head(backend);
   if (!head) return fail(head.error());
@@ -56,10 +67,20 @@ result<flow::proposal> local_engine::run(const flow::step_table& table,
 result<std::vector<session::usage>> local_engine::generate(
     const std::vector<session::generation_request>& requests,
     const session::generation_sink& sink) {
-  session::step_scheduler scheduler(
-      {options_.rows_per_step, options_.requests_max, static_cast<std::uint32_t>(requests.size()),
-       options_.context_max, 1, source_.config().vocabulary, source_.config().engram_lookback(),
-       source_.config().eos_token, source_.config().window});
+  session::scheduler_limits limits{
+      .rows_per_step = options_.rows_per_step,
+      .requests_max = options_.requests_max,
+      .queue_max = static_cast<std::uint32_t>(requests.size()),
+      .context_max = options_.context_max,
+      .steps_in_flight = 1,
+      .vocabulary = source_.config().vocabulary,
+      .lookback = source_.config().engram_lookback(),
+      .eos_token = source_.config().eos_token,
+      .window = source_.config().window,
+  };
+  limits.kv_granule = granule_of(source_);
+  if (options_.kv_positions > 0) limits.kv_granules = options_.kv_positions / limits.kv_granule;
+  session::step_scheduler scheduler(limits);
   const auto ids = scheduler.submit(requests);
   if (!ids) return fail(ids.error());
   std::map<request_id, std::size_t> index_of;

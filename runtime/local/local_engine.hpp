@@ -15,6 +15,7 @@ struct engine_options {
   std::uint32_t rows_per_step = 128;
   std::uint32_t requests_max = 16;
   std::uint32_t context_max = 0;  ///< 0: the model's max_positions
+  std::uint64_t kv_positions = 0;  ///< of all requests together; 0: enough for all
 };
 
 /// embedding -> engram -> all layers -> head.

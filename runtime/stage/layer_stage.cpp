@@ -5,6 +5,7 @@
 
 #include "kernels/base/check.hpp"
 #include "runtime/model/compressor.hpp"
+#include "runtime/model/owner_ratios.hpp"
 #include "runtime/stage/row_layout.hpp"
 #include "runtime/stage/shared_blocks.hpp"
 
@@ -27,10 +28,16 @@ std::string step_text(step_id step) {
 }  // namespace
 
 page_counts pages_needed(const model::schedule& schedule, const layer_stage_options& options) {
-  const auto pages_of = [&](std::uint32_t owner) {
+  const std::uint64_t lcm = model::ratios_lcm(schedule);
+  const auto pages_of = [&](std::uint32_t owner) -> std::size_t {
     const std::size_t entries = options.context_max / schedule[owner].ratio;
     const std::size_t per_page = memory::default_page_entries;
-    return options.requests_max * ((entries + per_page - 1) / per_page);
+    const std::size_t of_requests = options.requests_max * ((entries + per_page - 1) / per_page);
+    const std::uint64_t pages_of_granule = lcm / schedule[owner].ratio;
+    // Divided, not multiplied: a budget may be as good as none.
+    if (!options.kv_granules || *options.kv_granules > of_requests / pages_of_granule)
+      return of_requests;
+    return *options.kv_granules * pages_of_granule;
   };
   page_counts pages;
   for (std::uint32_t layer = options.first_layer; layer <= options.last_layer; ++layer)

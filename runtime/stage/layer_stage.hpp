@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct layer_stage_options {
   std::uint32_t context_max = 0;  ///< positions of one request
   model::shared_state imports{};  ///< what the layers need of earlier stages (model::shared_needs)
   model::shared_state exports{};  ///< what later stages need of the layers
+  /// KV that all requests together may hold at once, in granules of memory::default_page_entries *
+  /// model::ratios_lcm positions (the scheduler's session::kv_budget). None: what the requests
+  /// need.
+  std::optional<std::uint64_t> kv_granules{};
 };
 
 /// Pages of a stage, by pool.
@@ -49,7 +54,8 @@ struct page_counts {
 };
 
 /// Pages that `requests_max` requests of `context_max` positions need in the stage's layers and
-/// replicas.
+/// replicas, or fewer if `kv_granules` allows no more: a request of n positions holds ceil(n /
+/// granule) of them, and each is lcm / ratio whole pages at an owner.
 page_counts pages_needed(const model::schedule& schedule, const layer_stage_options& options);
 
 class layer_stage {

@@ -12,9 +12,10 @@ const layer_table& layers() {
       // A node that was spawned makes the backends of its own devices.
       {"topology/launch", {"topology/plan", "actors", "kernels/registry"}},
       // Plans speak of edges in the terms of runtime/flow: one formula for credit, not two.
-      // And of the modes of prompts in those of runtime/session.
+      // And of prompts' modes in those of runtime/session, of KV in pages of runtime/memory.
       {"topology/plan",
-       {"topology/document", "runtime/model", "runtime/session", "runtime/flow", "runtime/base"}},
+       {"topology/document", "runtime/model", "runtime/memory", "runtime/session", "runtime/flow",
+        "runtime/base"}},
       {"topology/document", {"runtime/base"}},
 
       {"actors",

@@ -138,7 +138,8 @@ void print_json(std::size_t index, const answer& answer, const session::usage& u
                     {"completion_tokens", used.completion_tokens},
                     {"mode", std::string(to_string(used.mode))},
                     {"encoder_rows", used.encoder_rows},
-                    {"decoder_rows", used.decoder_rows}}}};
+                    {"decoder_rows", used.decoder_rows},
+                    {"preemptions", used.preemptions}}}};
   fmt::print("{}\n", line.dump());
 }
 

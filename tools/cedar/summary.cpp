@@ -18,16 +18,19 @@ std::string human_bytes(std::uint64_t bytes) {
 std::string modes_text(const std::vector<session::usage>& used) {
   std::string text;
   for (const std::string_view name : session::prefill_mode_names) {
-    std::uint64_t requests = 0, encoder = 0, decoder = 0;
+    std::uint64_t requests = 0, encoder = 0, decoder = 0, preemptions = 0;
     for (const session::usage& one : used) {
       if (to_string(one.mode) != name) continue;
       ++requests;
       encoder += one.encoder_rows;
       decoder += one.decoder_rows;
+      preemptions += one.preemptions;
     }
     if (requests > 0)
-      text += fmt::format("mode {}: {} request{}, {} rows in the encoder, {} in the decoder\n",
-                          name, requests, requests == 1 ? "" : "s", encoder, decoder);
+      text += fmt::format(
+          "mode {}: {} request{}, {} rows in the encoder, {} in the decoder, "
+          "{} preemptions\n",
+          name, requests, requests == 1 ? "" : "s", encoder, decoder, preemptions);
   }
   return text;
 }

@@ -88,6 +88,8 @@ struct limits_entry {
   located<std::uint32_t> requests{16, {}, false};
   located<std::uint32_t> context{2048, {}, false};  ///< positions a request may have
   located<std::uint32_t> steps_in_flight{2, {}, false};
+  located<std::uint32_t> prefill_rows{128, {}, false};  ///< omitted: as rows_per_step
+  located<std::uint32_t> kv_positions{0, {}, false};  ///< omitted: enough for all requests
 };
 
 struct transport_entry {

@@ -173,9 +173,12 @@ void parse_limits(section& root, limits_entry& limits, mistakes& out) {
   body.number("requests", 1, requests_max, limits.requests);
   body.number("context", 1, context_max, limits.context);
   body.number("steps_in_flight", 1, steps_max, limits.steps_in_flight);
+  body.number("prefill_rows", 1, rows_max, limits.prefill_rows);
+  body.number("kv_positions", 1, std::numeric_limits<std::uint32_t>::max(), limits.kv_positions);
   body.finish();
-  for (auto* value :
-       {&limits.rows_per_step, &limits.requests, &limits.context, &limits.steps_in_flight}) {
+  if (!limits.prefill_rows.given) limits.prefill_rows.value = limits.rows_per_step.value;
+  for (auto* value : {&limits.rows_per_step, &limits.requests, &limits.context,
+                      &limits.steps_in_flight, &limits.prefill_rows, &limits.kv_positions}) {
     place_default(body.where(), *value);
   }
 }

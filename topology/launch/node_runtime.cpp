@@ -43,9 +43,18 @@ transport::ucx::reach reach_of(const transport_plan& transport) {
 session::scheduler_limits scheduler_limits_of(const plan& topology,
                                               const model::model_config& config) {
   const limits_plan& limits = topology.limits();
-  return {limits.rows_per_step,     limits.requests,        limits.requests * 64,
-          limits.context,           limits.steps_in_flight, config.vocabulary,
-          config.engram_lookback(), config.eos_token,       config.window};
+  return {.rows_per_step = limits.rows_per_step,
+          .requests_max = limits.requests,
+          .queue_max = limits.requests * 64,
+          .context_max = limits.context,
+          .steps_in_flight = limits.steps_in_flight,
+          .vocabulary = config.vocabulary,
+          .lookback = config.engram_lookback(),
+          .eos_token = config.eos_token,
+          .window = config.window,
+          .prefill_rows = limits.prefill_rows,
+          .kv_granule = limits.kv_granule,
+          .kv_granules = limits.kv_granules};
 }
 
 transport::ucx::ucx_options ucx_options_of(const plan& topology, node_id node) {
@@ -141,9 +150,9 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
     return stage::make_head_unit(std::move(*made), steps_max);
   }
   const auto& role = std::get<stage_role>(unit.role);
-  auto made =
-      model_.make_layers(**backend, {role.layers.first, role.layers.last, plan_.limits().requests,
-                                     plan_.limits().context, role.imports, role.exports});
+  auto made = model_.make_layers(
+      **backend, {role.layers.first, role.layers.last, plan_.limits().requests,
+                  plan_.limits().context, role.imports, role.exports, plan_.limits().kv_granules});
   if (!made) return fail(made.error());
   return stage::make_layer_unit(std::move(*made), steps_max);
 }

@@ -74,7 +74,7 @@ std::string_view to_string(edge_kind kind) noexcept {
 
 step_shape limits_plan::largest_step(const model::model_config& config) const noexcept {
   step_shape shape;
-  shape.requests = std::min(requests, rows_per_step);
+  shape.requests = requests;
   shape.rows = shape.decoder_rows = shape.wanted = rows_per_step;
   shape.earlier_ids = shape.requests * config.engram_lookback();
   return shape;

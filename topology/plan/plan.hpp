@@ -146,6 +146,9 @@ struct limits_plan {
   std::uint32_t requests = 0;
   std::uint32_t context = 0;  ///< positions a request may have, prompt and answer
   std::uint32_t steps_in_flight = 0;  ///< steps whose verdict is not out
+  std::uint32_t prefill_rows = 0;  ///< prompt rows of a step while answers are generated
+  std::uint32_t kv_granule = 0;  ///< positions that KV is given out in: whole pages at every owner
+  std::uint64_t kv_granules = 0;  ///< of all requests together, at least one context
 
   /// The largest step: every row of it wanted and on its way through the decoder, as many requests
   /// as there may be. Entries and selections depend on the edge: edge_plan::message_bytes_max has

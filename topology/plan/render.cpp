@@ -151,6 +151,8 @@ std::string bounds_text(const plan& planned) {
       "bounds\n"
       "  mode       {}\n"
       "  limits     {} rows a step, {} requests, {} positions a request, {} steps in flight\n"
+      "  prompts    {} rows a step while answers are generated\n"
+      "  kv         {} positions of all requests together, given out by {}\n"
       "  transport  {}\n"
       "  deadlines  start {} ms, step {} ms, lost after {} ms of silence (a heartbeat every {} "
       "ms), "
@@ -160,7 +162,8 @@ std::string bounds_text(const plan& planned) {
       "messages "
       "of the largest size\n",
       to_string(planned.mode()), limits.rows_per_step, limits.requests, limits.context,
-      limits.steps_in_flight, carrier, deadlines.start.count(), deadlines.step.count(),
+      limits.steps_in_flight, limits.prefill_rows, grouped(limits.kv_granules * limits.kv_granule),
+      limits.kv_granule, carrier, deadlines.start.count(), deadlines.step.count(),
       deadlines.heartbeat_lost.count(), deadlines.heartbeat_interval.count(),
       deadlines.drain.count(),
       security.secret_file ? "secret from " + security.secret_file->string()

@@ -101,6 +101,20 @@ BOOST_DATA_TEST_CASE(with_one_step_at_a_time_verdicts_are_the_local_ones,
   }
 }
 
+BOOST_DATA_TEST_CASE(sixteen_requests_at_a_time_give_the_local_answers, topologies, topology) {
+  const topology::plan plan = planned(
+      topology,
+      "limits: {rows_per_step: 24, requests: 16, context: 64, prefill_rows: 5, steps_in_flight: "
+      "3}\n");
+  simulation sim(plan, {.seed = 500});
+  const auto requests = random_requests(500, 24);
+  const auto ids = sim.submit(requests);
+  BOOST_REQUIRE(ids);
+  sim.run();
+  check_answers(sim, *ids, local_answers(requests, sim.limits()));
+  check_nothing_left(sim);
+}
+
 BOOST_DATA_TEST_CASE(requests_that_arrive_meanwhile_get_the_local_answers,
                      topologies* boost::unit_test::data::xrange(300, 300 + seeds_count(4)),
                      topology, seed) {

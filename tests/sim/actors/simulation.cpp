@@ -5,6 +5,7 @@
 
 #include "actors/error_bridge.hpp"
 #include "topology/launch/edge_ends.hpp"
+#include "topology/launch/node_runtime.hpp"
 
 namespace cedar::test {
 
@@ -165,11 +166,9 @@ void simulation::open_nodes() {
 }
 
 session::scheduler_limits simulation::limits() const {
-  const topology::limits_plan& limits = plan_.limits();
-  const model::model_config& config = tiny_model().config();
-  return {limits.rows_per_step,     limits.requests,        100,
-          limits.context,           limits.steps_in_flight, config.vocabulary,
-          config.engram_lookback(), config.eos_token,       config.window};
+  session::scheduler_limits limits = topology::scheduler_limits_of(plan_, tiny_model().config());
+  limits.queue_max = 100;
+  return limits;
 }
 
 void simulation::spawn_scheduler() {
@@ -210,8 +209,9 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
   } else {
     const auto& role = std::get<topology::stage_role>(unit.role);
     auto stage = value_of(tiny_model().make_layers(
-        cpu_backend(), {role.layers.first, role.layers.last, plan_.limits().requests,
-                        plan_.limits().context, role.imports, role.exports}));
+        cpu_backend(),
+        {role.layers.first, role.layers.last, plan_.limits().requests, plan_.limits().context,
+         role.imports, role.exports, plan_.limits().kv_granules}));
     stages_.push_back(stage.get());
     made = stage::make_layer_unit(std::move(stage), steps);
   }

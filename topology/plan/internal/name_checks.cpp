@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/memory/kv_page_pool.hpp"
+#include "runtime/model/owner_ratios.hpp"
 #include "topology/document/nearest.hpp"
 #include "topology/plan/internal/address.hpp"
 
@@ -259,6 +261,40 @@ void check_limits(const document& topology, const model::model_config& config,
                                        std::to_string(config.max_positions) + " positions",
                                    "write at most " + std::to_string(config.max_positions)));
   }
+  const auto& requests = topology.limits.requests;
+  const auto& rows = topology.limits.rows_per_step;
+  if (requests.given && requests.value > rows.value) {
+    out.push_back(topology.mistake(
+        requests.where,
+        "'limits.requests' is " + std::to_string(requests.value) + ", but 'limits.rows_per_step' " +
+            std::to_string(rows.value) +
+            ": a step has a row for every answer that is being generated",
+        "write at most " + std::to_string(rows.value) + ", or raise rows_per_step"));
+  }
+  const auto& prefill = topology.limits.prefill_rows;
+  if (prefill.value > rows.value) {
+    out.push_back(topology.mistake(prefill.where,
+                                   "'limits.prefill_rows' is " + std::to_string(prefill.value) +
+                                       ", more than the " + std::to_string(rows.value) +
+                                       " of 'limits.rows_per_step'",
+                                   "write at most " + std::to_string(rows.value)));
+  }
+  const auto& kv = topology.limits.kv_positions;
+  const std::uint64_t granule = kv_granule(config);
+  const std::uint64_t longest = std::min(context.value, config.max_positions);
+  const std::uint64_t least = (longest + granule - 1) / granule * granule;
+  if (kv.given && kv.value < least) {
+    out.push_back(topology.mistake(
+        kv.where,
+        "'limits.kv_positions' is " + std::to_string(kv.value) + ", but one request may need " +
+            std::to_string(least) + ": its " + std::to_string(longest) + " positions in steps of " +
+            std::to_string(granule),
+        "write at least " + std::to_string(least) + ", or lower limits.context"));
+  }
+}
+
+std::uint32_t kv_granule(const model::model_config& config) {
+  return memory::default_page_entries * model::ratios_lcm(model::schedule(config));
 }
 
 void check_transport(const document& topology, std::vector<diagnostic>& out) {

@@ -29,8 +29,11 @@ void check_addresses(const document& topology, std::vector<diagnostic>& out);
 /// Nodes that are started by a person, and where they find the client.
 void check_joining(const document& topology, std::vector<diagnostic>& out);
 void check_mode(const document& topology, std::vector<diagnostic>& out);
+/// Limits fit the model and each other.
 void check_limits(const document& topology, const model::model_config& config,
                   std::vector<diagnostic>& out);
+/// Positions that KV of the model is given out in.
+std::uint32_t kv_granule(const model::model_config& config);
 void check_transport(const document& topology, std::vector<diagnostic>& out);
 void check_deadlines(const document& topology, std::vector<diagnostic>& out);
 

@@ -65,9 +65,18 @@ tl::expected<plan, std::string> planner::make() {
 
 void planner::place_bounds() {
   const limits_entry& limits = document_.limits;
-  plan_.limits_ = {limits.rows_per_step.value, limits.requests.value,
-                   std::min(limits.context.value, config_.max_positions),
-                   limits.steps_in_flight.value};
+  limits_plan& bounds = plan_.limits_;
+  bounds.rows_per_step = limits.rows_per_step.value;
+  // More would only wait; if they were asked for, that was a mistake.
+  bounds.requests = std::min(limits.requests.value, limits.rows_per_step.value);
+  bounds.context = std::min(limits.context.value, config_.max_positions);
+  bounds.steps_in_flight = limits.steps_in_flight.value;
+  bounds.prefill_rows = limits.prefill_rows.value;
+  bounds.kv_granule = kv_granule(config_);
+  const std::uint64_t granules_of_context =
+      (std::uint64_t{bounds.context} + bounds.kv_granule - 1) / bounds.kv_granule;
+  bounds.kv_granules = limits.kv_positions.given ? limits.kv_positions.value / bounds.kv_granule
+                                                 : bounds.requests * granules_of_context;
   const auto mode = session::prefill_mode_of(document_.mode.value);
   CEDAR_ASSERT(mode.has_value(), "the mode was checked");
   plan_.mode_ = *mode;
@@ -190,8 +199,6 @@ void planner::connect(edge_kind kind, unit_id producer, unit_id consumer, const 
                       std::uint64_t extra_bytes, std::uint32_t layer) {
   const std::uint32_t steps = plan_.limits_.steps_in_flight;
   step_shape largest = plan_.limits_.largest_step(config_);
-  // A verdict may settle requests that have no row in its step: those that were cancelled.
-  if (kind == edge_kind::verdict) largest.requests = plan_.limits_.requests;
   if (size.per_entry != 0)
     largest.entries = entries_max(largest.rows, largest.requests, schedule_[layer].ratio);
   edge_plan edge = new_edge(kind, producer, consumer);

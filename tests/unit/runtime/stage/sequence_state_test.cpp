@@ -2,8 +2,11 @@
 // nothing. Method: states over small pools at tiny-12's schedule: owners of ratio 2, 2 and 1.
 #include "runtime/stage/sequence_state.hpp"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <random>
 
+#include "runtime/model/owner_ratios.hpp"
 #include "runtime/stage/layer_stage.hpp"
 #include "tests/unit/runtime/stage/tiny_model.hpp"
 
@@ -17,7 +20,8 @@ constexpr memory::page_layout layout{4, 8, 8};
 
 /// Pools of which a state of all layers uses `whole` only.
 struct small_pools {
-  explicit small_pools(std::size_t pages) : pools{{layout, pages}, {layout, 0}, {layout, 0}} {}
+  explicit small_pools(std::size_t pages, const memory::page_layout& of = layout)
+      : pools{{of, pages}, {of, 0}, {of, 0}} {}
 
   std::size_t pages_in_use() const { return pools.whole.pages_in_use(); }
   stage::kv_pools pools;
@@ -105,6 +109,41 @@ BOOST_AUTO_TEST_CASE(pages_return_when_a_state_ends) {
     BOOST_REQUIRE(state.reserve(60));
   }
   BOOST_TEST(pool.pages_in_use() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_pool_of_a_kv_budget_holds_whatever_the_budget_allows) {
+  // Random requests within random budgets take the pages of their positions: the pool never ends.
+  constexpr std::uint32_t context = 1000;
+  constexpr std::uint32_t requests = 9;
+  constexpr memory::page_layout full_pages{memory::default_page_entries, 1, 1};
+  const model::schedule& schedule = tiny_model().schedule();
+  const std::uint32_t granule = memory::default_page_entries * model::ratios_lcm(schedule);
+  BOOST_TEST(granule == 128U);
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 200; ++round) {
+    const std::uint64_t budget = 8 + random() % 70;
+    const auto pages =
+        stage::pages_needed(schedule, {0, 11, requests, context, {}, {}, budget}).whole;
+    small_pools pool(pages, full_pages);
+    std::vector<sequence_state> states;
+    std::uint64_t left = budget;
+    while (left > 0 && states.size() < requests) {
+      const std::uint64_t most = std::min<std::uint64_t>(context, left * granule);
+      const auto positions = static_cast<std::uint32_t>(1 + random() % most);
+      left -= (positions + granule - 1) / granule;
+      states.push_back(state_over(pool));
+      BOOST_REQUIRE(states.back().reserve(positions));
+    }
+  }
+  // A budget that binds is used up by requests that fill their granules.
+  const auto pages = stage::pages_needed(schedule, {0, 11, requests, context, {}, {}, 8}).whole;
+  small_pools pool(pages, full_pages);
+  std::vector<sequence_state> states;
+  for (int i = 0; i < 4; ++i) {
+    states.push_back(state_over(pool));
+    BOOST_REQUIRE(states.back().reserve(2 * granule));
+  }
+  BOOST_TEST(pool.pages_in_use() == pages);
 }
 
 BOOST_AUTO_TEST_CASE(a_stages_pool_holds_as_many_full_requests_as_it_may_have) {

@@ -97,6 +97,8 @@ BOOST_AUTO_TEST_CASE(reads_a_minimal_file_with_defaults) {
   BOOST_TEST(d.limits.context.value == 2048U);
   BOOST_TEST(d.limits.steps_in_flight.value == 2U);
   BOOST_TEST(!d.limits.context.given);
+  BOOST_TEST(d.limits.prefill_rows.value == 128U);
+  BOOST_TEST(!d.limits.kv_positions.given);
   BOOST_TEST(d.transport.kind.value == "ucx");
   BOOST_TEST(d.transport.tls.empty());
   BOOST_TEST(d.transport.devices.empty());
@@ -137,6 +139,10 @@ control: {listen: "front:7000"}
 security: {secret_file: secret, allow_remote: true}
 mode: bounded
 )");
+  BOOST_TEST(d.limits.prefill_rows.value == 64U);  // as rows_per_step
+  const document tuned = good(minimal + "limits: {prefill_rows: 9, kv_positions: 4294967295}\n");
+  BOOST_TEST(tuned.limits.prefill_rows.value == 9U);
+  BOOST_TEST(tuned.limits.kv_positions.value == 4294967295U);
   BOOST_TEST(d.model_path.value == "models/with blank");
   BOOST_TEST(d.nodes[0].model_path.value == "/a");
   BOOST_TEST(d.nodes[1].address.value == "::1");

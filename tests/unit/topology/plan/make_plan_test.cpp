@@ -124,12 +124,27 @@ BOOST_AUTO_TEST_CASE(grants_each_edge_the_steps_in_flight_at_their_largest) {
   BOOST_TEST(tap.queue_messages_max == 3 * taps_per_step_max);
 }
 
-BOOST_AUTO_TEST_CASE(a_step_of_few_rows_has_few_requests_but_a_verdict_may_settle_all) {
+BOOST_AUTO_TEST_CASE(a_step_has_at_most_as_many_requests_as_rows) {
   const plan p =
-      planned(with(two_nodes, "rows_per_step: 100, requests: 4", "rows_per_step: 2, requests: 9"));
+      planned(with(two_nodes, "rows_per_step: 100, requests: 4", "rows_per_step: 2, requests: 2"));
   BOOST_TEST(edge_called(p, "encoder -> decoder activation").message_bytes_max ==
              2U * 1041 + 2 * 24);
-  BOOST_TEST(edge_called(p, "scheduler -> encoder verdict").message_bytes_max == 9U * 13);
+  BOOST_TEST(edge_called(p, "scheduler -> encoder verdict").message_bytes_max == 2U * 13);
+  // The default number of requests gives way; a number that was asked for is a mistake.
+  const plan few = planned(with(two_nodes, "rows_per_step: 100, requests: 4", "rows_per_step: 5"));
+  BOOST_TEST(few.limits().requests == 5U);
+  BOOST_TEST(few.limits().prefill_rows == 5U);
+}
+
+BOOST_AUTO_TEST_CASE(kv_is_given_out_in_granules_of_whole_pages) {
+  // Owners of ratios 1 and 2, pages of 64 entries: 128 positions.
+  const plan all = planned(two_nodes);
+  BOOST_TEST(all.limits().kv_granule == 128U);
+  BOOST_TEST(all.limits().kv_granules == 4U * 8);  // 1000 positions take 8
+  const plan less = planned(
+      with(two_nodes, "context: 1000", "context: 1000, prefill_rows: 7, kv_positions: 1300"));
+  BOOST_TEST(less.limits().kv_granules == 10U);
+  BOOST_TEST(less.limits().prefill_rows == 7U);
 }
 
 BOOST_AUTO_TEST_CASE(describes_an_edge_to_both_its_ends) {

@@ -213,6 +213,18 @@ BOOST_AUTO_TEST_CASE(a_mode_that_does_not_exist) {
          {"18:7 there is no mode 'bounds' | did you mean 'bounded'?"});
 }
 
+BOOST_AUTO_TEST_CASE(limits_that_do_not_fit_each_other) {
+  expect(with(two_nodes, "rows_per_step: 100, requests: 4", "rows_per_step: 2, requests: 9"),
+         {"18:38 'limits.requests' is 9, but 'limits.rows_per_step' 2: a step has a row for every "
+          "answer that is being generated | write at most 2, or raise rows_per_step"});
+  expect(with(two_nodes, "requests: 4", "prefill_rows: 101"),
+         {"18:44 'limits.prefill_rows' is 101, more than the 100 of 'limits.rows_per_step' | write "
+          "at most 100"});
+  expect(with(two_nodes, "requests: 4", "kv_positions: 1000"),
+         {"18:44 'limits.kv_positions' is 1000, but one request may need 1024: its 1000 positions "
+          "in steps of 128 | write at least 1024, or lower limits.context"});
+}
+
 BOOST_AUTO_TEST_CASE(limits_beyond_the_model) {
   expect(
       with(two_nodes, "context: 1000", "context: 2049"),

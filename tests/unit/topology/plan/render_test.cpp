@@ -31,6 +31,8 @@ BOOST_AUTO_TEST_CASE(shows_placement_edges_and_bounds) {
            "3 more edges carry taps",
            "mode +exact",
            "100 rows a step, 4 requests, 1000 positions a request, 3 steps in flight",
+           "prompts +100 rows a step while answers are generated",
+           "kv +4,096 positions of all requests together, given out by 128",
            "ucx, transports tcp, self on lo",
            "start 20000 ms, step 30000 ms, lost after 1000 ms of silence \\(a heartbeat every 200 "
            "ms\\)",
