@@ -38,6 +38,7 @@ struct generation_request {
   /// The last rows of the prompt whose logits are wanted; at least 1 is computed, and none of a row
   /// that does not walk the decoder.
   std::uint32_t prompt_logits = 1;
+  flow::sampling_options sampling;  ///< of every row; whoever asks draws a missing seed
   bool want_logits = false;  ///< deliver logit rows with the events
   std::vector<std::string> taps;  ///< names of intermediates to deliver
 };

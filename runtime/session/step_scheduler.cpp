@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/flow/sampling_rules.hpp"
+
 namespace cedar::session {
 
 namespace {
@@ -36,6 +38,8 @@ result<void> step_scheduler::check(const generation_request& request) const {
         return fail(errc::invalid_argument, "token " + std::to_string(token) +
                                                 " is outside the vocabulary of " +
                                                 std::to_string(limits_.vocabulary));
+  if (const result<void> sane = flow::check(request.sampling, limits_.vocabulary); !sane)
+    return sane;
   const std::size_t fixed = request.prompt.size() + request.forced.size();
   if (fixed > limits_.context_max)
     return fail(errc::capacity,
@@ -116,6 +120,8 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, request_st
   const std::uint32_t lookback = std::min(first, limits_.lookback);
   table.lookback.insert(table.lookback.end(), request.tokens.begin() + (first - lookback),
                         request.tokens.begin() + first);
+  if (first == 0 && request.ask.sampling != flow::sampling_options{})
+    table.sampling.push_back({id, size32(request.ask.prompt), request.ask.sampling});
   table.want_logits = table.want_logits || request.ask.want_logits;
   for (const std::string& name : request.ask.taps)
     if (std::ranges::find(table.taps, name) == table.taps.end()) table.taps.push_back(name);

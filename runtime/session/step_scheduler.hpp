@@ -60,8 +60,9 @@ class step_scheduler {
       : limits_(limits), kv_(limits.kv_granule, limits.kv_granules) {}
 
   /// Queues requests, all or none. Errors, naming the request by its place: invalid_argument (empty
-  /// prompt, a token outside the vocabulary), capacity (prompt and forced ids do not fit the
-  /// context; prompt and answer may need more KV than there is; the queue is full).
+  /// prompt, a token outside the vocabulary, sampling options beyond their rules), capacity (prompt
+  /// and forced ids do not fit the context; prompt and answer may need more KV than there is; the
+  /// queue is full).
   result<std::vector<request_id>> submit(const std::vector<generation_request>& requests);
 
   /// The next step, or nothing: no rows to run, or as many steps in flight as allowed.

@@ -149,6 +149,40 @@ BOOST_AUTO_TEST_CASE(a_prompt_alone_is_run_without_new_tokens) {
   BOOST_TEST(core.usage_of(ids->front())->completion_tokens == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(sampling_options_travel_with_the_first_rows_of_a_request_and_never_again) {
+  step_scheduler core(limits_of());
+  auto sampled = prompt_of({2, 3, 4, 5, 6}, 3);
+  sampled.sampling.temperature = 0.5F;
+  sampled.sampling.bias = {{7, 2.5F}};
+  const auto ids = core.submit({sampled, prompt_of({2, 3}, 3)});
+  BOOST_REQUIRE(ids);
+  const auto first = core.next_step();  // a chunk of the prompt
+  BOOST_REQUIRE(first);
+  const flow::request_sampling expected{ids->front(), 5, sampled.sampling};
+  BOOST_REQUIRE(first->sampling.size() == 1U);
+  BOOST_TEST((first->sampling.front() == expected));
+  BOOST_REQUIRE(core.accept(all(9, *first)));
+  std::size_t steps = 0;
+  while (const auto table = core.next_step()) {
+    ++steps;
+    BOOST_TEST(table->sampling.empty());  // the other request has the defaults
+    BOOST_REQUIRE(core.accept(all(9, *table)));
+  }
+  BOOST_TEST(steps >= 3U);
+}
+
+BOOST_AUTO_TEST_CASE(sampling_options_beyond_their_rules_are_refused_with_the_request) {
+  step_scheduler core(limits_of());
+  auto wrong = prompt_of({2}, 1);
+  wrong.sampling.bias = {{50, 1}};
+  const auto ids = core.submit({prompt_of({2}, 1), wrong});
+  BOOST_REQUIRE(!ids);
+  BOOST_TEST((ids.error().code == errc::invalid_argument));
+  BOOST_TEST(ids.error().message ==
+             "request 2: the logit bias of token 50 is outside the vocabulary of 50");
+  BOOST_TEST(core.requests() == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(prompt_chunks_follow_each_other_without_waiting_and_decode_rows_wait) {
   step_scheduler core(limits_of());
   BOOST_REQUIRE(core.submit({prompt_of({2, 3, 4, 5, 6, 7}, 3)}));
