@@ -34,7 +34,8 @@ const layer_table& layers() {
       {"kernels/registry", {"kernels/reference", "kernels/cpu"}},
 
       // A configuration's manifest is compared with the headers of a checkpoint.
-      {"runtime/model", {"kernels/ops", "runtime/store", "runtime/base"}},
+      // The head obeys sampling options that requests carry.
+      {"runtime/model", {"kernels/ops", "runtime/store", "runtime/flow", "runtime/base"}},
       {"runtime/memory", {"kernels/ops", "runtime/base"}},
       {"runtime/store", {"runtime/base"}},
       {"runtime/flow", {"runtime/base"}},
