@@ -38,6 +38,7 @@ class local_engine final : public session::generator {
   void apply(const flow::verdict& verdict) {
     const result<void> applied = layers_->apply(verdict);
     CEDAR_ASSERT(applied.has_value(), "no step of a local engine is ever suspended");
+    head_->apply(verdict);
   }
 
   const stage::layer_stage& layers() const noexcept { return *layers_; }

@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include "kernels/ops/selection.hpp"
 #include "runtime/model/context.hpp"
 #include "runtime/model/head.hpp"
 #include "runtime/stage/row_layout.hpp"
@@ -12,24 +11,28 @@ namespace cedar::stage {
 using kernels::bf16;
 using kernels::matrix_view;
 
-namespace {
-
-/// One proposal a wanted row, in step order.
-std::vector<flow::proposed_token> propose(const flow::step_table& table,
-                                          matrix_view<const float> logits) {
+/// One proposal a wanted row, in step order. Runs over all rows, because the chooser learns tokens.
+std::vector<flow::proposed_token> head_stage::propose(const flow::step_table& table,
+                                                      matrix_view<const float> logits) {
   std::vector<flow::proposed_token> tokens;
   tokens.reserve(logits.rows);
+  auto next = table.tokens.begin();
   for (const flow::row_span& span : table.spans)
-    for (std::uint32_t i = span.logits_from; i < span.rows_count; ++i) {
+    for (std::uint32_t i = 0; i < span.rows_count; ++i) {
+      chooser_.add_row(span.request, *next++);
+      if (i < span.logits_from) continue;
       const std::span<const float> row = logits.row(tokens.size());
-      const token_id token = kernels::arg_max(row);
-      tokens.push_back(
-          {span.request, span.first_position + i, token, model::log_probability(row, token)});
+      const std::uint32_t position = span.first_position + i;
+      const token_id token = chooser_.choose(span.request, position, row);
+      tokens.push_back({span.request, position, token, model::log_probability(row, token)});
     }
   return tokens;
 }
 
-}  // namespace
+void head_stage::apply(const flow::verdict& verdict) {
+  for (const flow::commitment& one : verdict.commitments)
+    if (one.finished) chooser_.forget(one.request);
+}
 
 result<flow::proposal> head_stage::run(const flow::step_table& table, const flow::row_block& input,
                                        const model::taps& probes) {
@@ -37,15 +40,20 @@ result<flow::proposal> head_stage::run(const flow::step_table& table, const flow
   const std::uint32_t bytes = row_bytes(flow::row_kind::head_input, config_);
   const bool fits = input.kind == flow::row_kind::head_input && input.step == table.step &&
                     input.spans == table.spans && input.rows_count == rows &&
-                    input.row_bytes == bytes &&
+                    table.tokens.size() == table.rows_count() && input.row_bytes == bytes &&
                     flow::bytes_of(input.payload).size() >= rows * bytes;
   if (!fits)
     return fail(errc::malformed, "step " + std::to_string(table.step.value) +
                                      ": the head's input is not that of the step");
+  if (const result<void> begun = chooser_.begin(table, config_.vocabulary); !begun)
+    return fail(begun.error());
   flow::proposal out;
   out.step = table.step;
   out.epoch = table.epoch;
-  if (rows == 0) return out;
+  if (rows == 0) {
+    propose(table, {});
+    return out;
+  }
 
   scratch_.reset();
   const model::context c{backend_, config_, no_rotary_, scratch_, probes, {}, {}};

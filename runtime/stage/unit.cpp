@@ -179,6 +179,11 @@ class head_unit final : public joining_unit {
   head_unit(std::unique_ptr<head_stage> stage, std::size_t steps_max)
       : joining_unit({flow::row_kind::head_input, {}}, steps_max), stage_(std::move(stage)) {}
 
+  void begin_epoch() override {
+    joining_unit::begin_epoch();
+    stage_->clear();
+  }
+
  private:
   const char* name() const override { return "the head"; }
 
@@ -191,7 +196,8 @@ class head_unit final : public joining_unit {
   }
 
   result<void> settle(const flow::verdict& verdict) override {
-    return fail(unexpected(name(), verdict));
+    stage_->apply(verdict);
+    return {};
   }
 
   std::unique_ptr<head_stage> stage_;

@@ -109,7 +109,7 @@ enum class edge_kind : std::uint8_t {
   gathered,  ///< owner's stage -> the stage that asked
   head_input,  ///< last stage -> head
   proposal,  ///< head -> scheduler
-  verdict,  ///< scheduler -> every stage: they hold state
+  verdict,  ///< scheduler -> every stage and the head: they hold state
   tap,  ///< stage, head -> scheduler: diagnostics
 };
 std::string_view to_string(edge_kind kind) noexcept;

@@ -294,6 +294,7 @@ void planner::connect_units() {
   for (const unit_id stage : stages_) {
     connect(edge_kind::verdict, scheduler_, stage, verdict_size());
   }
+  connect(edge_kind::verdict, scheduler_, head_, verdict_size());
   for (const unit_id stage : stages_) connect_taps(stage);
   connect_taps(head_);
 }

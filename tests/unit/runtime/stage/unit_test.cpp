@@ -45,7 +45,7 @@ class unit_pipeline {
     for (std::size_t to = 0; to < units_.size(); ++to) edges_[{scheduler, to}].push_back(table);
   }
   void send(const flow::verdict& verdict) {
-    for (const std::size_t to : {front, back}) edges_[{scheduler, to}].push_back(verdict);
+    for (const std::size_t to : {front, back, head}) edges_[{scheduler, to}].push_back(verdict);
   }
 
   /// Delivers one message of a random edge; false: there is none.
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(messages_that_a_unit_does_not_take_are_malformed) {
   BOOST_TEST((refusal(*engram, flow::row_block{}) == errc::malformed));
   BOOST_TEST((refusal(*layers, flow::proposal{}) == errc::malformed));
   BOOST_TEST((refusal(*layers, flow::tap{}) == errc::malformed));
-  BOOST_TEST((refusal(*head, flow::verdict{}) == errc::malformed));
+  BOOST_TEST((refusal(*head, flow::proposal{}) == errc::malformed));
   BOOST_TEST((refusal(*head, flow::row_block{}) == errc::malformed));  // an activation
 }
 

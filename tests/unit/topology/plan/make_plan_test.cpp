@@ -85,6 +85,7 @@ BOOST_AUTO_TEST_CASE(connects_the_units) {
                                            "head -> scheduler proposal *",
                                            "scheduler -> encoder verdict",
                                            "scheduler -> decoder verdict *",
+                                           "scheduler -> head verdict *",
                                            "encoder -> scheduler tap",
                                            "decoder -> scheduler tap *",
                                            "head -> scheduler tap *"};
@@ -265,7 +266,7 @@ BOOST_AUTO_TEST_CASE(many_stages_form_a_chain) {
 BOOST_AUTO_TEST_CASE(foreign_ids_are_defects) {
   const plan p = planned(two_nodes);
   BOOST_CHECK_THROW(p[unit_id{6}], defect);
-  BOOST_CHECK_THROW(p[edge_id{16}], defect);
+  BOOST_CHECK_THROW(p[edge_id{17}], defect);
   BOOST_CHECK_THROW(p[node_id{2}], defect);
   BOOST_CHECK_THROW(p[device_id{2}], defect);
 }
