@@ -11,6 +11,7 @@
 #include "runtime/text/tokenizer.hpp"
 #include "tools/cedar/commands.hpp"
 #include "tools/cedar/pipeline.hpp"
+#include "tools/cedar/sampling_arguments.hpp"
 
 namespace cedar::tools {
 
@@ -26,6 +27,7 @@ struct options {
   std::uint32_t new_tokens_max = 128;
   bool chat = false;
   bool ignore_eos = false;
+  sampling_arguments sampling;
 };
 
 /// One line of a prompts file, or the one prompt of the command line.
@@ -33,6 +35,7 @@ struct prompt_line {
   std::string text;
   std::uint32_t new_tokens_max = 0;
   bool chat = false;
+  sampling_arguments sampling;
   std::optional<session::prefill_mode> mode{};  ///< none: the pipeline's
 };
 
@@ -42,13 +45,13 @@ result<std::uint32_t> read_count(const json& value, const std::string& where) {
   return value.get<std::uint32_t>();
 }
 
-/// {"prompt": TEXT, "max_tokens": N, "chat": true|false, "mode": "exact"|"bounded"}; only the
-/// prompt is required.
+/// {"prompt": TEXT, "max_tokens": N, "chat": true|false, "mode": "exact"|"bounded"} and
+/// sampling_keys; only the prompt is required, the command line has the rest.
 result<prompt_line> read_line(const std::string& line, const std::string& where,
                               const options& defaults) {
   const json value = json::parse(line, nullptr, false);
   if (!value.is_object()) return fail(errc::malformed, where + ": not a JSON object");
-  prompt_line out{{}, defaults.new_tokens_max, defaults.chat, {}};
+  prompt_line out{{}, defaults.new_tokens_max, defaults.chat, defaults.sampling, {}};
   for (const auto& [key, member] : value.items()) {
     if (key == "prompt" && member.is_string()) {
       out.text = member.get<std::string>();
@@ -64,9 +67,14 @@ result<prompt_line> read_line(const std::string& line, const std::string& where,
         return fail(errc::malformed,
                     where + ": mode must be \"exact\" or \"bounded\", not " + member.dump());
     } else {
-      return fail(errc::malformed,
-                  where + ": unknown key or wrong type: '" + key +
-                      "'; known are prompt (text), max_tokens, chat (true, false), mode (text)");
+      const result<bool> sampling = read_sampling(key, member, out.sampling);
+      if (!sampling) return fail(sampling.error().with(where));
+      if (!*sampling)
+        return fail(
+            errc::malformed,
+            where + ": unknown key or wrong type: '" + key +
+                "'; known are prompt (text), max_tokens, chat (true, false), mode (text), " +
+                sampling_keys);
     }
   }
   if (!value.contains("prompt")) return fail(errc::malformed, where + ": no 'prompt'");
@@ -75,7 +83,8 @@ result<prompt_line> read_line(const std::string& line, const std::string& where,
 
 result<std::vector<prompt_line>> read_prompts(const options& chosen) {
   if (chosen.prompt_given)
-    return std::vector<prompt_line>{{chosen.prompt, chosen.new_tokens_max, chosen.chat, {}}};
+    return std::vector<prompt_line>{
+        {chosen.prompt, chosen.new_tokens_max, chosen.chat, chosen.sampling, {}}};
   std::ifstream file(chosen.prompts);
   if (!file) return fail(errc::not_found, "cannot read " + chosen.prompts.string());
   std::vector<prompt_line> out;
@@ -128,18 +137,25 @@ struct answer {
   session::finish_reason finish = session::finish_reason::none;
 };
 
-void print_json(std::size_t index, const answer& answer, const session::usage& used) {
-  const json line{{"index", index},
-                  {"text", answer.text},
-                  {"tokens", answer.tokens},
-                  {"finish_reason", std::string(to_string(answer.finish))},
-                  {"usage",
-                   {{"prompt_tokens", used.prompt_tokens},
-                    {"completion_tokens", used.completion_tokens},
-                    {"mode", std::string(to_string(used.mode))},
-                    {"encoder_rows", used.encoder_rows},
-                    {"decoder_rows", used.decoder_rows},
-                    {"preemptions", used.preemptions}}}};
+/// Whether an answer depends on its seed.
+bool has_noise(const session::generation_request& request) {
+  return request.sampling.temperature > 0;
+}
+
+void print_json(std::size_t index, const session::generation_request& request, const answer& answer,
+                const session::usage& used) {
+  json line{{"index", index},
+            {"text", answer.text},
+            {"tokens", answer.tokens},
+            {"finish_reason", std::string(to_string(answer.finish))},
+            {"usage",
+             {{"prompt_tokens", used.prompt_tokens},
+              {"completion_tokens", used.completion_tokens},
+              {"mode", std::string(to_string(used.mode))},
+              {"encoder_rows", used.encoder_rows},
+              {"decoder_rows", used.decoder_rows},
+              {"preemptions", used.preemptions}}}};
+  if (has_noise(request)) line["seed"] = request.sampling.seed;
   fmt::print("{}\n", line.dump());
 }
 
@@ -163,6 +179,7 @@ result<void> run(const options& chosen) {
     request.mode = line.mode.value_or((*pipeline)->mode());
     request.new_tokens_max = line.new_tokens_max;
     request.ignore_eos = chosen.ignore_eos;
+    request.sampling = with_seed(line.sampling);
     requests.push_back(std::move(request));
     answers.push_back({text::stream_decoder(*tokenizer, {.skip_special = true}), {}, {}, {}});
   }
@@ -193,9 +210,11 @@ result<void> run(const options& chosen) {
     if (chosen.prompt_given)
       fmt::print("{}\n", rest);
     else
-      print_json(i, answers[i], (*used)[i]);
+      print_json(i, requests[i], answers[i], (*used)[i]);
   }
   std::fflush(stdout);
+  if (chosen.prompt_given && has_noise(requests.front()))
+    fmt::print(stderr, "cedar: seed {}\n", requests.front().sampling.seed);
   return (*pipeline)->finish(*used);
 }
 
@@ -206,15 +225,16 @@ void add_run(CLI::App& app, int& exit_code) {
   const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
   add_pipeline_options(*command, chosen->pipeline);
   CLI::Option* prompt = command->add_option("-p,--prompt", chosen->prompt, "Text to continue");
-  CLI::Option* prompts =
-      command->add_option("--prompts", chosen->prompts,
-                          "File with one {\"prompt\": TEXT, \"max_tokens\": N, \"chat\": BOOL, "
-                          "\"mode\": \"exact\" or \"bounded\"} a line; "
-                          "answers are printed as JSON lines");
+  CLI::Option* prompts = command->add_option(
+      "--prompts", chosen->prompts,
+      "File with one {\"prompt\": TEXT, \"max_tokens\": N, \"chat\": BOOL, \"mode\": \"exact\" or "
+      "\"bounded\"} a line, and sampling options (\"top_k\": N, \"logit_bias\": {\"TOKEN\": BIAS}, "
+      "...); answers are printed as JSON lines");
   prompt->excludes(prompts);
   command->add_option("--max-tokens", chosen->new_tokens_max, "Tokens to generate at most");
   command->add_flag("--chat", chosen->chat, "The prompt is a user's turn in a chat");
   command->add_flag("--ignore-eos", chosen->ignore_eos, "Go on past the end of sequence");
+  add_sampling_options(*command, chosen->sampling);
   command->callback([chosen, prompt, prompts, &exit_code] {
     chosen->prompt_given = prompt->count() > 0;
     if (!chosen->prompt_given && prompts->count() == 0)
