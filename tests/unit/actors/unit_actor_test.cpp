@@ -30,7 +30,7 @@ class made_unit final : public stage::unit {
       if (trouble_ == trouble::unknown) out.messages.emplace_back(flow::proposal{});
     }
     out.messages.emplace_back(block_of(table->step.value, flow::row_kind::activation));
-    out.work.push_back({table->step, 1, {}, {}, {}});
+    out.work.push_back({table->step, 1, 1, {}, {}, {}});
     return out;
   }
   void begin_epoch() override {}
