@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(a_component_reaches_what_its_neighbours_reach) {
   const auto model = reachable("runtime/model", layers());
   BOOST_TEST(model.count("kernels/base") == 1U);
   BOOST_TEST(model.count("kernels/cpu") == 0U);
-  BOOST_TEST(model.count("runtime/flow") == 0U);
+  BOOST_TEST(model.count("runtime/wire") == 0U);
   BOOST_TEST(component_of("runtime/transport/ucx/x.cpp", layers()).value() == "runtime/transport");
   BOOST_TEST(!component_of("elsewhere/x.cpp", layers()));
   BOOST_TEST(!component_of("x.cpp", layers()));

@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(prints_a_summary_of_every_edge_unit_and_link) {
     if (edge.kind != topology::edge_kind::tap)
       BOOST_TEST(contains(ran.errors, edge.name), "no " << edge.name << " in " << ran.errors);
   BOOST_TEST(contains(ran.errors, "5 steps in 2 processes"), ran.errors);
-  BOOST_TEST(contains(ran.errors, "mode exact: 1 request, 8 rows in the encoder, 8 in the decoder"),
+  BOOST_TEST(contains(ran.errors, "mode exact: 1 request, 9 rows in the encoder, 9 in the decoder"),
              ran.errors);
   BOOST_TEST(contains(ran.errors, "node0 -> node1: tcp/lo"), ran.errors);
   BOOST_TEST(contains(ran.errors, "node1 -> node0: tcp/lo"), ran.errors);

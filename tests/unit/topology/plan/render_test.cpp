@@ -17,7 +17,7 @@ BOOST_AUTO_TEST_CASE(shows_placement_edges_and_bounds) {
   const std::string text = render_plan(planned(two_nodes));
   BOOST_TEST_MESSAGE(text);
   for (const char* line : {
-           "plan of dir/test.yaml: 2 nodes, 2 devices, 6 units, 16 edges",
+           "plan of dir/test.yaml: 2 nodes, 2 devices, 6 units, 17 edges",
            "front +127.0.0.1 +this process +scheduler, embedding, engram, encoder +dir/model",
            "back +127.0.0.1 +its own process +decoder, head +dir/model",
            "engram +front +front-cpu \\(cpu\\) +tables of layers 1, 4",
@@ -41,9 +41,9 @@ BOOST_AUTO_TEST_CASE(shows_placement_edges_and_bounds) {
        }) {
     BOOST_TEST(std::regex_search(text, std::regex(line)), line);
   }
-  // step tables to decoder and head: 544 each; activation; proposal; verdict to decoder: 52.
+  // step tables to decoder and head: 544 each; activation; proposal; verdicts to decoder and head: 52 each.
   BOOST_TEST(
-      std::regex_search(text, std::regex("107,336 bytes of a full step cross between nodes")));
+      std::regex_search(text, std::regex("107,388 bytes of a full step cross between nodes")));
 }
 
 BOOST_AUTO_TEST_CASE(shows_threads_where_there_are_several) {
