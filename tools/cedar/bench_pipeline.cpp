@@ -105,7 +105,8 @@ class pipeline_bench {
                   chosen.model,
                   std::filesystem::read_symlink("/proc/self/exe"),
                   trace_events_max,
-                  {}}) {}
+                  {},
+                  [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); }}) {}
 
   result<measured> run() {
     if (const auto started = cluster_.start(); !started) return fail(started.error());
@@ -163,7 +164,9 @@ class pipeline_bench {
     const topology::step_shape decode_row{.requests = 1, .rows = 1, .decoder_rows = 1, .wanted = 1};
     round_options round;
     round.rounds = rounds;
-    round.ucx = topology::ucx_options_of(plan(), plan().client().id);
+    const auto ucx = topology::ucx_options_of(plan(), plan().client().id);
+    if (!ucx) return fail(ucx.error());
+    round.ucx = *ucx;
     for (const topology::edge_plan& edge : plan().edges()) {
       if (!edge.crosses()) continue;
       const std::uint64_t bytes = edge.size.bytes(decode_row);

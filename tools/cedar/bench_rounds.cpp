@@ -169,7 +169,7 @@ std::vector<std::string> answerer_arguments(const std::string& address,
                                "--secret-file", secret.path().string(),
                                "--parent",      std::to_string(::getpid()),
                                "--address",     ucx.bind_address};
-  if (!ucx.devices.empty()) out.insert(out.end(), {"--devices", ucx.devices});
+  for (const std::string& device : ucx.devices) out.insert(out.end(), {"--devices", device});
   if (ucx.carry == transport::ucx::reach::shared_host) out.emplace_back("--shared-memory");
   return out;
 }

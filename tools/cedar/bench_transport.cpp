@@ -74,8 +74,10 @@ void add_bench_transport(CLI::App& bench, int& exit_code) {
       ->check(CLI::Range(1U, 1'000'000U));
   command->add_option("--address", chosen->rounds.ucx.bind_address,
                       "Address to bind (default: 127.0.0.1)");
-  command->add_option("--devices", chosen->rounds.ucx.devices,
-                      "Network devices that UCX may use, separated by commas");
+  command
+      ->add_option("--devices", chosen->rounds.ucx.devices,
+                   "Network devices that UCX may use, separated by commas")
+      ->delimiter(',');
   command->add_flag("--shared-memory", chosen->shared_memory, "Use shared memory where possible");
   command->add_flag("--json", chosen->json, "Print one JSON object");
   command->add_option("--answer", chosen->answer)->group("");

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
 #include "tools/cedar/commands.hpp"
 #include "topology/launch/node.hpp"
@@ -31,6 +32,11 @@ int run(options& chosen) {
   chosen.node.controller_port =
       static_cast<std::uint16_t>(std::stoul(chosen.join.substr(colon + 1)));
   chosen.node.join_deadline = std::chrono::milliseconds(chosen.join_deadline_ms);
+  if (chosen.parent == 0)  // a person looks on
+    chosen.node.on_progress = [&](const std::string& what) {
+      fmt::print("cedar node '{}': {}\n", chosen.node.name, what);
+      std::fflush(stdout);
+    };
   const result<void> ran = topology::run_node(chosen.node);
   if (ran) return 0;
   fmt::print(stderr, "cedar node '{}': {}\n", chosen.node.name, ran.error().message);
@@ -56,8 +62,11 @@ void add_node(CLI::App& app, int& exit_code) {
       ->required()
       ->check(check_address);
   command->add_option("--name", chosen->node.name, "What the topology calls this node")->required();
-  command->add_option("--secret-file", chosen->node.secret, "File with the shared secret")
-      ->required();
+  command->add_option("--secret", chosen->node.secret, "File with the shared secret")->required();
+  command
+      ->add_option("--model", chosen->node.model,
+                   "Folder of the checkpoint on this host, instead of the topology's")
+      ->check(CLI::ExistingDirectory);
   command
       ->add_option("--join-deadline", chosen->join_deadline_ms,
                    "Milliseconds to wait for the client's answer")

@@ -165,6 +165,7 @@ result<void> pipeline::open_cluster() {
   options.trace_events_max = traced ? trace_events_max : 0;
   if (options_.verbose)
     options.on_progress = [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); };
+  options.on_notice = [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); };
   cluster_ = std::make_unique<topology::cluster>(options);
   watch_->guard(cluster_.get());
   if (const result<void> started = cluster_->start(); !started) return started;

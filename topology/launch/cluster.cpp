@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "actors/error_bridge.hpp"
+#include "topology/launch/host.hpp"
 
 namespace cedar::topology {
 
@@ -18,6 +19,8 @@ namespace {
 constexpr std::chrono::milliseconds look_interval{50};
 /// Longest wait for nodes to end by themselves when something has gone wrong.
 constexpr std::chrono::milliseconds brief_drain{300};
+/// An answer that does not come is noticed by the wait for it first: it can say what is missing.
+constexpr std::chrono::seconds answer_grace{1};
 /// Largest topology file.
 constexpr std::uintmax_t topology_bytes_max = std::uintmax_t{1} << 20;
 
@@ -25,6 +28,19 @@ using wait_clock = std::chrono::steady_clock;
 
 std::string request_count(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " request" : " requests");
+}
+
+/// `text` as a shell reads it back.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain = "/._-+,:@%=";
+  if (std::ranges::all_of(text, [&](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+               plain.find(c) != std::string_view::npos;
+      }))
+    return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace
@@ -45,7 +61,7 @@ void cluster::progress(const std::string& what) const {
   if (options_.on_progress) options_.on_progress(what);
 }
 
-bool cluster::remote() const {
+bool cluster::remote() const noexcept {
   return plan_->nodes().size() > 1 && plan_->transport().kind == transport_kind::ucx;
 }
 
@@ -116,27 +132,45 @@ result<void> cluster::start_control() {
   settings.secret = secret_->bytes();
   for (const node_plan& node : plan_->nodes())
     if (node.id != plan_->client().id) settings.nodes.insert(node.name);
+  settings.start_limit = plan_->deadlines().start;
   settings.on_joined = [this](const std::string& node, const agent_actor& agent) {
     events_.push(joined_event{node, agent});
   };
+  settings.on_left = [this](const std::string& node) { events_.push(left_event{node}); };
+  settings.on_refused = [this](const std::string& why) { events_.push(refused_event{why}); };
   settings.on_fault = [this](const actors::fault& what) { events_.push(what); };
   controller_ = spawn_controller(*system_, std::move(settings));
-  const auto port = system_->middleman().publish(controller_, 0, plan_->client().address.c_str());
+  const control_plan& control = plan_->control();
+  const std::string here = "control plane at " + control.host;
+  const auto address = address_of(control.host);
+  if (!address) return fail(address.error().with(here));
+  // With reuse a port that is written in the file is free again as soon as its last user has ended.
+  const auto port = system_->middleman().publish(controller_, control.port, address->c_str(), true);
   if (!port)
-    return fail(actors::from_caf(*system_, port.error())
-                    .with("control plane at " + plan_->client().address));
+    return fail(
+        actors::from_caf(*system_, port.error()).with(here + ":" + std::to_string(control.port)));
   control_port_ = *port;
   return {};
+}
+
+std::string cluster::command_of(const node_plan& node) const {
+  return "cedar node --join " + plan_->control().host + ":" + std::to_string(control_port_) +
+         " --name " + node.name + " --secret " +
+         shell_word(std::filesystem::absolute(secret_->path()).string());
 }
 
 result<void> cluster::spawn_nodes() {
   for (const node_plan& node : plan_->nodes()) {
     if (node.id == plan_->client().id) continue;
+    if (node.start == node_start::join) {
+      if (options_.on_notice)
+        options_.on_notice("waiting for node '" + node.name + "': " + command_of(node));
+      continue;
+    }
     auto child = child_process::start(
         options_.program.string(),
-        {"node", "--join", plan_->client().address + ":" + std::to_string(control_port_), "--name",
-         node.name, "--secret-file", secret_->path().string(), "--parent",
-         std::to_string(::getpid())});
+        {"node", "--join", plan_->control().host + ":" + std::to_string(control_port_), "--name",
+         node.name, "--secret", secret_->path().string(), "--parent", std::to_string(::getpid())});
     if (!child) return fail(child.error().with("node '" + node.name + "'"));
     progress("node '" + node.name + "' started as process " + std::to_string(child->pid()));
     children_.emplace(node.id, std::move(*child));
@@ -159,18 +193,40 @@ std::chrono::milliseconds cluster::time_left() const {
 result<void> cluster::await(const progress_set& done, const std::string& step) {
   while (done.size() < plan_->nodes().size()) {
     if (auto ended = ended_child()) return fail(std::move(*ended));
-    if (wait_clock::now() >= start_limit_) {
-      const auto missing = std::ranges::find_if(
-          plan_->nodes(), [&](const node_plan& node) { return !done.contains(node.id); });
-      return fail(errc::timeout, name_of(missing->id) + " did not " + step + " within " +
-                                     std::to_string(plan_->deadlines().start.count()) +
-                                     " ms (deadlines_ms.start)");
-    }
+    if (wait_clock::now() >= start_limit_) return fail(not_done(done, step));
     auto news = events_.pop(look_interval);
     if (!news) continue;
     if (const result<void> noted = note(*news); !noted) return noted;
   }
   return {};
+}
+
+/// Names every node that is missing, and what to do about those that a person starts.
+error cluster::not_done(const progress_set& done, const std::string& step) const {
+  std::string missing;
+  std::string commands;
+  for (const node_plan& node : plan_->nodes()) {
+    if (done.contains(node.id)) continue;
+    missing += (missing.empty() ? "" : ", ") + name_of(node.id);
+    if (node.start == node_start::join && !joined_.contains(node.id))
+      commands += "\n  run on its host: " + command_of(node);
+  }
+  return {errc::timeout,
+          missing + " did not " + step + " within " +
+              std::to_string(plan_->deadlines().start.count()) + " ms (deadlines_ms.start)" +
+              (last_refusal_.empty() ? "" : "; turned away: " + last_refusal_) + commands};
+}
+
+/// A node's end may be heard of before the reason that it gave.
+error cluster::describe_leaving(const std::string& node) {
+  const node_id id = plan_->find_node(node)->id;
+  lost_.insert(id);
+  return root_cause({errc::peer_lost, name_of(id) + " ended while starting"});
+}
+
+void cluster::note_refusal(const refused_event& refused) {
+  last_refusal_ = refused.why;
+  if (options_.on_notice) options_.on_notice("turned away: " + refused.why);
 }
 
 result<void> cluster::note(event& news) {
@@ -179,6 +235,12 @@ result<void> cluster::note(event& news) {
     agents_[node] = joined->agent;
     joined_.insert(node);
     progress(name_of(node) + " joined");
+  } else if (const auto* left = std::get_if<left_event>(&news)) {
+    // How a child ended is heard from the child.
+    if (plan_->find_node(left->node)->start == node_start::join)
+      return fail(describe_leaving(left->node));
+  } else if (const auto* refused = std::get_if<refused_event>(&news)) {
+    note_refusal(*refused);
   } else if (const auto* deployed = std::get_if<deployed_event>(&news)) {
     if (!deployed->address) return fail(deployed->address.error().with(name_of(deployed->node)));
     addresses_[deployed->node.value] = *deployed->address;
@@ -261,8 +323,9 @@ result<void> cluster::open_local() {
 template <class Answer, class OnAnswer, class OnError, class... Arguments>
 void cluster::ask_agents(OnAnswer on_answer, OnError on_error, const Arguments&... arguments) {
   for (const auto& [id, agent] : agents_)
-    askers_.push_back(system_->spawn(
-        [=, this, node = id, to = agent, limit = time_left()](caf::event_based_actor* self) {
+    askers_.push_back(
+        system_->spawn([=, this, node = id, to = agent,
+                        limit = time_left() + answer_grace](caf::event_based_actor* self) {
           self->request(to, limit, arguments...)
               .then([=](const Answer& answer) { on_answer(node, answer); },
                     [=, this](const caf::error& what) {
@@ -312,7 +375,13 @@ error cluster::root_cause(error first) {
   const auto until = wait_clock::now() + look_interval;
   while (auto news = events_.pop(std::chrono::duration_cast<std::chrono::milliseconds>(
              std::max(until - wait_clock::now(), wait_clock::duration::zero()))))
-    if (const auto* lost = std::get_if<lost_event>(&*news)) return describe_loss(*lost);
+    if (const auto* lost = std::get_if<lost_event>(&*news)) {
+      return describe_loss(*lost);
+    } else if (const auto* deployed = std::get_if<deployed_event>(&*news)) {
+      if (!deployed->address) return deployed->address.error().with(name_of(deployed->node));
+    } else if (const auto* wired = std::get_if<wired_event>(&*news)) {
+      if (!wired->bound) return wired->bound.error();
+    }
   return first;
 }
 
@@ -332,6 +401,8 @@ result<void> cluster::take(event& news, const session::generation_sink& sink,
     return fail(describe_loss(*lost));
   } else if (const auto* what = std::get_if<actors::fault>(&news)) {
     return fail(root_cause(what->what.with(what->where)));
+  } else if (const auto* refused = std::get_if<refused_event>(&news)) {
+    note_refusal(*refused);
   } else if (std::holds_alternative<interrupted_event>(news)) {
     return fail(errc::cancelled, "interrupted");
   }
@@ -406,14 +477,33 @@ std::vector<node_report> cluster::reports() {
   return all;
 }
 
+void cluster::stop_agents(wait_clock::time_point until) {
+  if (agents_.empty()) return;
+  const caf::scoped_actor self{*system_};
+  std::size_t awaited = 0;
+  for (const auto& [id, agent] : agents_) {
+    if (!children_.contains(id) && !lost_.contains(id)) {
+      self->monitor(agent);
+      ++awaited;
+    }
+    self->send(agent, stop_atom::value);
+  }
+  while (awaited > 0) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        std::max(until - wait_clock::now(), wait_clock::duration::zero()));
+    self->receive([&](const caf::down_msg&) { --awaited; },
+                  caf::after(left) >> [&] { awaited = 0; });
+  }
+}
+
 void cluster::stop() {
   if (std::exchange(stopped_, true)) return;
   for (const caf::actor& asker : askers_)
     caf::anon_send_exit(asker, caf::exit_reason::user_shutdown);
   askers_.clear();
-  for (const auto& [id, agent] : agents_) caf::anon_send(agent, stop_atom::value);
   const auto until =
       wait_clock::now() + (ready_ && !failure_ ? plan_->deadlines().drain : brief_drain);
+  stop_agents(until);
   for (auto& [id, child] : children_) {
     // Who never joined, or is lost, does not hear that it is to stop.
     if (!agents_.contains(id) || lost_.contains(id)) continue;

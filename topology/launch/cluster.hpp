@@ -5,7 +5,8 @@
 //    then no process of it is left.
 // 2. A node that is lost fails the pipeline by name; generate() returns that error. After an error
 //    only reports() and stop() are of use.
-// 3. The destructor stops all processes, also those that do not answer.
+// 3. The destructor stops all processes, also those that do not answer; nodes that a person started
+//    are told to stop, and end by themselves.
 // 4. All news comes through one queue: joins, answers, faults, interruptions. So nothing has to be
 //    waited for while something else has gone wrong already.
 #pragma once
@@ -37,6 +38,9 @@ struct cluster_options {
   std::uint64_t trace_events_max = 0;
   /// Told what is going on: "loading", "node 'back' joined (pid 4711)".
   std::function<void(const std::string&)> on_progress;
+  /// Told what a person should know or do: the command that starts a node of another host, who was
+  /// turned away.
+  std::function<void(const std::string&)> on_notice;
 };
 
 class cluster final : public session::generator {
@@ -61,7 +65,7 @@ class cluster final : public session::generator {
   const stage::model_source& model() const noexcept { return *model_; }
   const plan& topology() const noexcept { return *plan_; }
   /// Processes other than this one.
-  std::size_t processes() const noexcept { return children_.size(); }
+  std::size_t processes() const noexcept { return remote() ? plan_->nodes().size() - 1 : 0; }
 
   /// What every node recorded since the last call. Nodes that do not answer are left out.
   std::vector<node_report> reports();
@@ -83,6 +87,12 @@ class cluster final : public session::generator {
     std::string node;
     agent_actor agent;
   };
+  struct left_event {
+    std::string node;
+  };
+  struct refused_event {
+    std::string why;
+  };
   struct deployed_event {
     node_id node;
     result<std::string> address;
@@ -96,8 +106,9 @@ class cluster final : public session::generator {
     error reason;
   };
   struct interrupted_event {};
-  using event = std::variant<rows_event, finished_event, flow::tap, actors::fault, joined_event,
-                             deployed_event, wired_event, lost_event, interrupted_event>;
+  using event =
+      std::variant<rows_event, finished_event, flow::tap, actors::fault, joined_event, left_event,
+                   refused_event, deployed_event, wired_event, lost_event, interrupted_event>;
   /// What start() waits for: nodes that got so far.
   using progress_set = std::set<node_id>;
 
@@ -105,6 +116,8 @@ class cluster final : public session::generator {
   result<void> start_all();
   result<void> start_control();
   result<void> spawn_nodes();
+  /// What a person types to start `node`.
+  std::string command_of(const node_plan& node) const;
   result<void> open_local();
   result<void> deploy_all();
   result<void> wire_all();
@@ -113,6 +126,11 @@ class cluster final : public session::generator {
   result<void> await(const progress_set& done, const std::string& step);
   /// One piece of news while starting.
   result<void> note(event& news);
+  error not_done(const progress_set& done, const std::string& step) const;
+  error describe_leaving(const std::string& node);
+  void note_refusal(const refused_event& refused);
+  /// Tells all agents to stop; waits for those that are not our children.
+  void stop_agents(std::chrono::steady_clock::time_point until);
   std::optional<error> ended_child();
   std::chrono::milliseconds time_left() const;
   /// Sends a request to every agent; `on_answer` and `on_error` make events of what comes back.
@@ -133,7 +151,7 @@ class cluster final : public session::generator {
   node_settings settings_of(const node_plan& node);
   actors::scheduler_listener listener();
   std::string name_of(node_id node) const { return "node '" + (*plan_)[node].name + "'"; }
-  bool remote() const;
+  bool remote() const noexcept;
   void progress(const std::string& what) const;
 
   cluster_options options_;
@@ -159,6 +177,7 @@ class cluster final : public session::generator {
   progress_set wired_;
   std::vector<std::string> addresses_;  ///< of the data plane, by node
   std::set<node_id> lost_;
+  std::string last_refusal_;
   std::optional<error> failure_;  ///< why nothing can be generated any more
   bool ready_ = false;
   bool stopped_ = false;

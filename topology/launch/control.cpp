@@ -2,12 +2,22 @@
 
 #include <caf/io/all.hpp>
 
+#include "kernels/ops/numerics.hpp"
+#include "runtime/transport/control.hpp"
+#include "runtime/wire/encode.hpp"
+
 namespace cedar::topology {
 
 namespace {
 /// Threads for the actors that do not compute: scheduler, embedding, Engram, links.
 constexpr std::size_t scheduler_threads = 2;
 }  // namespace
+
+std::vector<std::string> program_identity() {
+  return {"cedar " CEDAR_VERSION, "message format " + std::to_string(wire::protocol_version),
+          "transport format " + std::to_string(transport::transport_version),
+          "arithmetic " + std::string(kernels::numerics_id)};
+}
 
 system_config::system_config(bool remote) {
   set("scheduler.policy", caf::atom("sharing"));

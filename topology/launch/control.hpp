@@ -1,8 +1,8 @@
 // The control plane between processes: what the client and its nodes say to each other through
 // CAF's middleman. No token ever waits for it.
 //
-//   node -> controller   hello(node, numerics id) -> nonce
-//   node -> controller   join(node, proof, agent) -> joined
+//   node -> controller   hello(node, identity of the program) -> nonce
+//   node -> controller   join(node, proof, agent) -> time that the start may take
 //   node -> controller   fault(where, code, text)
 //   controller -> agent  deploy(deployment) -> deployed         load units, open the port
 //   controller -> agent  wire(addresses) -> bound               connect peers, bind edges
@@ -10,6 +10,8 @@
 //   controller -> agent  stop
 // Every request carries a deadline. Both sides prove that they know the secret: the node by its
 // proof over the controller's nonce, the controller by the data plane's handshake.
+// The hello has the same form in every version of cedar: programs that differ must be able to say
+// so.
 #pragma once
 
 #include <caf/all.hpp>
@@ -24,7 +26,6 @@ namespace cedar::topology {
 
 using hello_atom = caf::atom_constant<caf::atom("hello")>;
 using join_atom = caf::atom_constant<caf::atom("join")>;
-using joined_atom = caf::atom_constant<caf::atom("joined")>;
 using fault_atom = caf::atom_constant<caf::atom("fault")>;
 using deploy_atom = caf::atom_constant<caf::atom("deploy")>;
 using wire_atom = caf::atom_constant<caf::atom("wire")>;
@@ -91,9 +92,13 @@ using agent_actor =
                      caf::replies_to<report_atom>::with<node_report>, caf::reacts_to<stop_atom>>;
 
 using controller_actor = caf::typed_actor<
-    caf::replies_to<hello_atom, std::string, std::string>::with<std::string>,
-    caf::replies_to<join_atom, std::string, std::string, agent_actor>::with<joined_atom>,
+    caf::replies_to<hello_atom, std::string, std::vector<std::string>>::with<std::string>,
+    caf::replies_to<join_atom, std::string, std::string, agent_actor>::with<std::uint64_t>,  ///< ms
     caf::reacts_to<fault_atom, std::string, std::uint8_t, std::string>>;
+
+/// What two programs must have in common to be nodes of one topology, an item each: version,
+/// formats, arithmetic.
+std::vector<std::string> program_identity();
 
 /// CAF settings of every process of a topology: work sharing (an idle process sleeps), the
 /// middleman where other processes are to be reached, our message types.

@@ -1,43 +1,58 @@
 #include "topology/launch/controller.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "actors/error_bridge.hpp"
-#include "kernels/ops/numerics.hpp"
 #include "topology/launch/secret.hpp"
 
 namespace cedar::topology {
 
 namespace {
 
-/// Greetings that may be open at once; more are refused.
-constexpr std::size_t greetings_max = 256;
+/// Refusals that the client hears of; later ones are told to the node alone.
+constexpr std::size_t refusals_told_max = 64;
 
 struct controller_state {
   controller_settings settings;
   std::map<std::string, std::string> nonces;  ///< by node
-  std::set<std::string> joined;
+  std::map<std::string, caf::actor_addr> joined;
+  std::size_t refusals = 0;
 
-  result<std::string> hello(const std::string& node, const std::string& numerics) {
-    if (numerics != kernels::numerics_id)
-      return fail(errc::refused, "node '" + node + "' computes with " + numerics +
-                                     ", this client with " + std::string(kernels::numerics_id) +
-                                     "; run the same version of cedar on both");
+  tl::unexpected<error> refuse(const std::string& why) {
+    if (++refusals <= refusals_told_max) settings.on_refused(why);
+    return fail(errc::refused, why);
+  }
+
+  result<std::string> hello(const std::string& node, const std::vector<std::string>& identity) {
     if (!settings.nodes.contains(node))
-      return fail(errc::refused, "the topology expects no node '" + node + "'");
-    if (nonces.size() >= greetings_max) return fail(errc::refused, "too many nodes are joining");
+      return refuse("the topology expects no node '" + node + "'");
+    const auto [own, other] = std::ranges::mismatch(settings.identity, identity);
+    const auto text = [](const auto& at, const auto& all) {
+      return at == all.end() ? std::string("nothing of the kind") : *at;
+    };
+    if (own != settings.identity.end() || other != identity.end())
+      return refuse("node '" + node + "' has " + text(other, identity) + ", the client has " +
+                    text(own, settings.identity) + "; run the same version of cedar on both");
     return nonces[node] = make_nonce();
   }
 
-  result<void> join(const std::string& node, const std::string& proof) {
+  result<void> join(const std::string& node, const std::string& proof, const agent_actor& agent) {
     const auto nonce = nonces.find(node);
     const bool right =
         nonce != nonces.end() && same_proof(proof, proof_of(settings.secret, nonce->second + node));
     if (nonce != nonces.end()) nonces.erase(nonce);
-    if (!right) return fail(errc::refused, "node '" + node + "' does not know the secret");
-    if (!joined.insert(node).second)
-      return fail(errc::refused, "node '" + node + "' has joined already");
+    if (!right)
+      return refuse("node '" + node + "' does not know the secret; give it a copy of the client's");
+    if (!joined.emplace(node, agent.address()).second)
+      return refuse("node '" + node + "' has joined already");
+    settings.on_joined(node, agent);
     return {};
+  }
+
+  void left(const caf::actor_addr& agent) const {
+    for (const auto& [node, address] : joined)
+      if (address == agent) settings.on_left(node);
   }
 };
 
@@ -45,19 +60,20 @@ controller_actor::behavior_type controller_behavior(
     controller_actor::stateful_pointer<controller_state> self,
     const controller_settings& settings) {
   self->state.settings = settings;
+  self->set_down_handler([self](const caf::down_msg& down) { self->state.left(down.source); });
   return {
       [self](hello_atom, const std::string& node,
-             const std::string& numerics) -> caf::result<std::string> {
-        auto nonce = self->state.hello(node, numerics);
+             const std::vector<std::string>& identity) -> caf::result<std::string> {
+        auto nonce = self->state.hello(node, identity);
         if (!nonce) return actors::to_caf(nonce.error());
         return *nonce;
       },
       [self](join_atom, const std::string& node, const std::string& proof,
-             const agent_actor& agent) -> caf::result<joined_atom> {
-        const result<void> joined = self->state.join(node, proof);
+             const agent_actor& agent) -> caf::result<std::uint64_t> {
+        const result<void> joined = self->state.join(node, proof, agent);
         if (!joined) return actors::to_caf(joined.error());
-        self->state.settings.on_joined(node, agent);
-        return joined_atom::value;
+        self->monitor(agent);
+        return static_cast<std::uint64_t>(self->state.settings.start_limit.count());
       },
       [self](fault_atom, const std::string& where, std::uint8_t code, const std::string& text) {
         self->state.settings.on_fault({where, {static_cast<errc>(code), text}});

@@ -1,12 +1,12 @@
 #include "topology/launch/node.hpp"
 
+#include <algorithm>
 #include <caf/io/all.hpp>
 #include <mutex>
 #include <optional>
 #include <thread>
 
 #include "actors/error_bridge.hpp"
-#include "kernels/ops/numerics.hpp"
 #include "topology/launch/node_runtime.hpp"
 #include "topology/launch/secret.hpp"
 
@@ -20,6 +20,7 @@ constexpr std::chrono::seconds release_limit{1};
 /// Everything that the agent makes of a deployment; outlives the agent.
 struct node_state {
   std::string name;
+  std::filesystem::path own_model;  ///< instead of the topology's, if not empty
   transport::shared_secret secret;
   std::unique_ptr<stage::model_source> model;
   std::optional<plan> topology;
@@ -28,7 +29,21 @@ struct node_state {
   /// Why the node ends, if not because it was told to: the first reason counts. From any thread.
   void end_with(const error& why) {
     const std::scoped_lock lock(mutex_);
-    if (!fatal_) fatal_ = why;
+    if (!fatal_ && !stopping_) fatal_ = why;
+  }
+  /// The client said so: what goes wrong from now on, such as the client's own end, is no fault.
+  void stop() {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  void begin_wiring() {
+    const std::scoped_lock lock(mutex_);
+    wiring_ = true;
+  }
+  /// From then on, the data plane tells when the client is lost.
+  bool wiring() const {
+    const std::scoped_lock lock(mutex_);
+    return wiring_;
   }
   std::optional<error> fatal() const {
     const std::scoped_lock lock(mutex_);
@@ -38,23 +53,26 @@ struct node_state {
  private:
   mutable std::mutex mutex_;
   std::optional<error> fatal_;
+  bool stopping_ = false;
+  bool wiring_ = false;
 };
 
 result<void> prepare(node_state& state, const deployment& order) {
   auto document = parse_document(order.text, order.file);
   if (!document) return fail(errc::malformed, to_string(document.error()));
   if (!order.model.empty()) override_model(*document, order.model);
-  auto model = stage::model_source::open(document->model_of(state.name));
+  auto model = stage::model_source::open(state.own_model.empty() ? document->model_of(state.name)
+                                                                 : state.own_model);
   if (!model) return fail(model.error());
   state.model = std::move(*model);
-  auto planned = make_plan(*document, state.model->config());
-  if (!planned) return fail(errc::malformed, to_string(planned.error()));
-  state.topology.emplace(std::move(*planned));
   const result<std::uint64_t> fingerprint = state.model->fingerprint();
   if (!fingerprint) return fail(fingerprint.error());
   if (*fingerprint != order.fingerprint)
     return fail(errc::mismatch, "the checkpoint at " + state.model->folder().string() +
                                     " is not the client's: configuration or tensors differ");
+  auto planned = make_plan(*document, state.model->config());
+  if (!planned) return fail(errc::malformed, to_string(planned.error()));
+  state.topology.emplace(std::move(*planned));
   return {};
 }
 
@@ -114,6 +132,7 @@ agent_actor::behavior_type agent_behavior(agent_pointer self, const controller_a
       [state](wire_atom,
               const std::vector<std::string>& addresses) -> caf::result<actors::bound_atom> {
         if (!state->runtime) return actors::to_caf({errc::refused, "nothing is deployed here"});
+        state->begin_wiring();
         const result<void> wired = state->runtime->wire(addresses);
         if (!wired) {
           state->end_with(wired.error());
@@ -125,7 +144,10 @@ agent_actor::behavior_type agent_behavior(agent_pointer self, const controller_a
         if (!state->runtime) return node_report{};
         return state->runtime->report();
       },
-      [self](stop_atom) { self->quit(); },
+      [self, state](stop_atom) {
+        state->stop();
+        self->quit();
+      },
   };
 }
 
@@ -146,24 +168,25 @@ result<controller_actor> find_controller(caf::actor_system& system, const node_o
   return found;
 }
 
-/// Proves the secret in the agent's name, so that the controller answers the agent.
-result<void> join(caf::actor_system& system, const controller_actor& controller,
-                  const agent_actor& agent, const node_state& state,
-                  std::chrono::milliseconds deadline) {
+/// Proves the secret in the agent's name, so that the controller answers the agent. Returns how
+/// long the client's start may take.
+result<std::chrono::milliseconds> join(caf::actor_system& system,
+                                       const controller_actor& controller, const agent_actor& agent,
+                                       const node_state& state,
+                                       std::chrono::milliseconds deadline) {
   const caf::scoped_actor self{system};
   result<std::string> nonce = fail(errc::timeout, "no answer");
-  self->request(controller, deadline, hello_atom::value, state.name,
-                std::string(kernels::numerics_id))
+  self->request(controller, deadline, hello_atom::value, state.name, program_identity())
       .receive([&](std::string& text) { nonce = std::move(text); },
                [&](const caf::error& what) { nonce = fail(actors::from_caf(system, what)); });
   if (!nonce) return fail(nonce.error().with("joining"));
-  result<void> joined;
+  result<std::chrono::milliseconds> joined = fail(errc::timeout, "no answer");
   self->request(controller, deadline, join_atom::value, state.name,
                 proof_of(state.secret, *nonce + state.name), agent)
-      .receive([](joined_atom) {},
+      .receive([&](std::uint64_t start_limit) { joined = std::chrono::milliseconds(start_limit); },
                [&](const caf::error& what) { joined = fail(actors::from_caf(system, what)); });
   if (!joined) return fail(joined.error().with("joining"));
-  return {};
+  return joined;
 }
 
 /// CAF 0.17 waits at its end, for ever, for a detached actor that an undelivered message still
@@ -176,20 +199,40 @@ void await_release(agent_actor agent) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// Returns when the agent is over: because it was told, or because the client is gone.
+/// Returns when the agent is over: because it was told, or because the client is gone, or is silent
+/// for `start_limit` before it has wired this node.
 void await_end(caf::actor_system& system, const agent_actor& agent,
-               const controller_actor& controller, node_state& state) {
+               const controller_actor& controller, node_state& state,
+               std::chrono::milliseconds start_limit) {
+  const auto until = std::chrono::steady_clock::now() + start_limit;
   const caf::scoped_actor self{system};
   self->monitor(agent);
   self->monitor(controller);
   bool over = false;
-  while (!over)
-    self->receive([&](const caf::down_msg& down) {
-      over = down.source == caf::actor_cast<caf::actor_addr>(agent);
-      if (over) return;
-      state.end_with({errc::peer_lost, "the client is gone"});
-      self->send_exit(agent, caf::exit_reason::user_shutdown);
-    });
+  const auto end_with = [&](const error& why) {
+    state.end_with(why);
+    self->send_exit(agent, caf::exit_reason::user_shutdown);
+  };
+  const auto on_down = [&](const caf::down_msg& down) {
+    over = down.source == caf::actor_cast<caf::actor_addr>(agent);
+    if (!over) end_with({errc::peer_lost, "the client is gone"});
+  };
+  bool timed = true;
+  while (!over) {
+    if (!timed) {
+      self->receive(on_down);
+      continue;
+    }
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        std::max(until - std::chrono::steady_clock::now(), std::chrono::steady_clock::duration(0)));
+    self->receive(
+        on_down, caf::after(left) >> [&] {
+          timed = false;
+          if (!state.wiring())
+            end_with({errc::timeout, "the client did not start this node within " +
+                                         std::to_string(start_limit.count()) + " ms"});
+        });
+  }
 }
 
 }  // namespace
@@ -203,17 +246,23 @@ result<void> run_node(const node_options& options) {
   if (!controller) return fail(controller.error());
   node_state state;
   state.name = options.name;
+  state.own_model = options.model;
   state.secret = secret->bytes();
   agent_actor agent = system.spawn<caf::detached>(agent_behavior, *controller, &state);
-  const result<void> joined = join(system, *controller, agent, state, options.join_deadline);
-  if (joined)
-    await_end(system, agent, *controller, state);
-  else
+  const auto start_limit = join(system, *controller, agent, state, options.join_deadline);
+  if (start_limit) {
+    if (options.on_progress)
+      options.on_progress("joined the client at " + options.controller_host + ":" +
+                          std::to_string(options.controller_port));
+    await_end(system, agent, *controller, state, *start_limit);
+  } else {
     caf::anon_send_exit(agent, caf::exit_reason::user_shutdown);
+  }
   state.runtime.reset();
   await_release(std::move(agent));
-  if (!joined) return joined;
+  if (!start_limit) return fail(start_limit.error());
   if (const auto fatal = state.fatal()) return fail(*fatal);
+  if (options.on_progress) options.on_progress("told to stop");
   return {};
 }
 

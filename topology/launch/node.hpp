@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "runtime/base/result.hpp"
@@ -15,12 +16,16 @@ struct node_options {
   std::string controller_host;  ///< where the client's control plane listens
   std::uint16_t controller_port = 0;
   std::filesystem::path secret;  ///< file
+  std::filesystem::path model;  ///< checkpoint on this host; empty: what the topology says
   std::chrono::milliseconds join_deadline{20000};
+  /// Told what is going on: "joined the client at 10.0.0.1:7000", "told to stop".
+  std::function<void(const std::string&)> on_progress;
 };
 
 /// Runs until the client stops the node or is lost. Errors: timeout (the client did not answer),
-/// refused (secret, numerics), peer_lost (the client is gone), or what kept the units from loading
-/// (the client hears it too).
+/// or began nothing with this node), refused (secret, name, version), peer_lost (the client is
+/// gone), mismatch (another checkpoint than the client's), or what kept the units from loading (the
+/// client hears it too).
 result<void> run_node(const node_options& options);
 
 }  // namespace cedar::topology

@@ -5,6 +5,7 @@
 #include "actors/error_bridge.hpp"
 #include "kernels/registry/registry.hpp"
 #include "topology/launch/edge_ends.hpp"
+#include "topology/launch/host.hpp"
 
 namespace cedar::topology {
 
@@ -21,12 +22,6 @@ actors::fault_sink spawn_supervisor(caf::actor_system& system,
                           actors::fault_sink::pointer) -> actors::fault_sink::behavior_type {
     return {[on_fault](const actors::fault_ref& what) { on_fault(*what); }};
   });
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
 }
 
 /// UCX between processes of one host may use shared memory where the topology lists such a
@@ -57,11 +52,13 @@ session::scheduler_limits scheduler_limits_of(const plan& topology,
           .kv_granules = limits.kv_granules};
 }
 
-transport::ucx::ucx_options ucx_options_of(const plan& topology, node_id node) {
+result<transport::ucx::ucx_options> ucx_options_of(const plan& topology, node_id node) {
+  const auto address = address_of(topology[node].address);
+  if (!address) return fail(address.error().with("address of node '" + topology[node].name + "'"));
   transport::ucx::ucx_options options;
-  options.bind_address = topology[node].address;
+  options.bind_address = *address;
   options.carry = reach_of(topology.transport());
-  options.devices = joined(topology.transport().devices);
+  options.devices = topology.transport().devices;
   return options;
 }
 
@@ -113,8 +110,10 @@ result<void> node_runtime::open_port() {
   common.secret = settings_.secret;
   common.heartbeat_interval = plan_.deadlines().heartbeat_interval;
   common.silence_limit = plan_.deadlines().heartbeat_lost;
-  auto port = transport::ucx::open_port(common, ucx_options_of(plan_, self.id), *switchboard_);
-  if (!port) return fail(port.error());
+  const auto options = ucx_options_of(plan_, self.id);
+  if (!options) return fail(options.error());
+  auto port = transport::ucx::open_port(common, *options, *switchboard_);
+  if (!port) return fail(port.error().with("data plane of node '" + self.name + "'"));
   port_ = std::move(*port);
   return {};
 }

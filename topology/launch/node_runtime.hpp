@@ -46,8 +46,8 @@ struct node_settings {
 session::scheduler_limits scheduler_limits_of(const plan& topology,
                                               const model::model_config& config);
 
-/// How the port of `node` is opened: address, devices, shared memory.
-transport::ucx::ucx_options ucx_options_of(const plan& topology, node_id node);
+/// How the port of `node` is opened: address, devices, shared memory. Errors: those of address_of.
+result<transport::ucx::ucx_options> ucx_options_of(const plan& topology, node_id node);
 
 class node_runtime {
  public:

@@ -78,7 +78,13 @@ result<std::string> device_of(const sockaddr_in& address) {
     sockaddr_in own{};
     std::memcpy(&own, at->ifa_addr, sizeof own);
     const bool same = own.sin_addr.s_addr == address.sin_addr.s_addr;
-    if (same || (loopback && (at->ifa_flags & IFF_LOOPBACK) != 0)) return std::string(at->ifa_name);
+    if (!same && !(loopback && (at->ifa_flags & IFF_LOOPBACK) != 0)) continue;
+    // UCX would leave it out, and nobody would ever connect.
+    if ((at->ifa_flags & IFF_RUNNING) == 0)
+      return fail(errc::io, "network device '" + std::string(at->ifa_name) +
+                                "' with the address of " + to_text(address) +
+                                " is down or has no carrier");
+    return std::string(at->ifa_name);
   }
   return fail(errc::invalid_argument,
               "no network device of this host has the address of " + to_text(address));

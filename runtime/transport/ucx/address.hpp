@@ -24,7 +24,8 @@ std::string to_text(const sockaddr_in& address);
 result<void> check_free(const sockaddr_in& address);
 
 /// Name of the device with this address, e.g. "lo". One device, not all: UCX would spread large
-/// frames over every device it may use. Errors: invalid_argument (no device of this host has it).
+/// frames over every device it may use. Errors: invalid_argument (no device of this host has it),
+/// io (it is down).
 result<std::string> device_of(const sockaddr_in& address);
 
 }  // namespace cedar::transport::ucx

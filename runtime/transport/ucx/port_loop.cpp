@@ -54,8 +54,13 @@ result<std::unique_ptr<port_loop>> port_loop::open(const port_options& common,
                                                    port_handler& handler, mailbox& box) {
   const auto bind = to_sockaddr(options.bind_address, options.bind_port);
   if (!bind) return fail(bind.error());
-  auto device = options.devices.empty() ? device_of(*bind) : result<std::string>(options.devices);
+  const auto device = device_of(*bind);
   if (!device) return fail(device.error());
+  if (const auto& allowed = options.devices;
+      !allowed.empty() && std::find(allowed.begin(), allowed.end(), *device) == allowed.end()) {
+    return fail(errc::invalid_argument, to_text(*bind) + " is an address of network device '" +
+                                            *device + "', which is not among those to use");
+  }
 
   std::unique_ptr<port_loop> out(new port_loop(common, handler, box));
   auto opened_context = context::open(options.carry, *device);

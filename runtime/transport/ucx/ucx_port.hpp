@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runtime/base/result.hpp"
 #include "runtime/transport/options.hpp"
@@ -24,13 +25,14 @@ struct ucx_options {
   std::string bind_address = "127.0.0.1";  ///< IPv4, numeric
   std::uint16_t bind_port = 0;  ///< 0: the system chooses
   reach carry = reach::network;
-  /// Network devices UCX may use, comma-separated ("lo", "eth0"); empty: "lo" for a loopback
-  /// address, else all.
-  std::string devices;
+  /// Network devices that may be used ("lo", "eth0"); empty: any. It is the one that has the bind
+  /// address.
+  std::vector<std::string> devices;
 };
 
 /// Opens the port: when it returns, the node listens. `handler` outlives the port.
-/// Errors: invalid_argument (secret, name, address), io (address in use or not ours; UCX failed).
+/// Errors: invalid_argument (secret, name, address, device), io (address in use or not ours; UCX
+/// failed).
 result<std::unique_ptr<port>> open_port(const port_options& common, const ucx_options& options,
                                         port_handler& handler);
 

@@ -32,8 +32,7 @@ struct joined_node {
 
 /// Where nodes report to, without the rest of a client.
 struct control_plane {
-  control_plane() {
-    controller_settings settings;
+  explicit control_plane(controller_settings settings = {}) {
     const std::string text(40, 's');
     const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
     settings.secret = {bytes, bytes + text.size()};
@@ -41,6 +40,8 @@ struct control_plane {
     settings.on_joined = [this](const std::string& node, const agent_actor& agent) {
       joined.push({node, agent});
     };
+    settings.on_left = [this](const std::string& node) { left.push(node); };
+    settings.on_refused = [this](const std::string& why) { refused.push(why); };
     settings.on_fault = [](const actors::fault&) {};
     controller = spawn_controller(system, std::move(settings));
     const auto published = system.middleman().publish(controller, 0, "127.0.0.1");
@@ -59,8 +60,8 @@ struct control_plane {
   }
   std::vector<std::string> node_arguments(const std::string& name,
                                           const std::filesystem::path& secret) const {
-    return {"node",          "--join",       "127.0.0.1:" + std::to_string(port), "--name", name,
-            "--secret-file", secret.string()};
+    return {"node",     "--join",       "127.0.0.1:" + std::to_string(port), "--name", name,
+            "--secret", secret.string()};
   }
   agent_actor await_join(const std::string& name) {
     const auto news = joined.pop(patience);
@@ -69,8 +70,17 @@ struct control_plane {
     return news->agent;
   }
 
+  /// The next that is turned away, which the client hears of too.
+  void check_refusal(const std::string& why) {
+    const auto news = refused.pop(patience);
+    BOOST_REQUIRE(news.has_value());
+    BOOST_TEST(contains(*news, why), *news);
+  }
+
   temporary_folder folder;
   event_queue<joined_node> joined;
+  event_queue<std::string> left;
+  event_queue<std::string> refused;
   system_config config{true};
   caf::actor_system system{config};
   controller_actor controller;
@@ -114,6 +124,8 @@ BOOST_AUTO_TEST_CASE(ends_when_it_is_told) {
   BOOST_REQUIRE(node.wait_end(2s));
   BOOST_TEST(node.code() == 0);
   BOOST_TEST(node.errors() == "");
+  BOOST_TEST(contains(node.output(), "joined the client at 127.0.0.1:"), node.output());
+  BOOST_TEST(contains(node.output(), "told to stop"), node.output());
 }
 
 BOOST_AUTO_TEST_CASE(ends_when_the_client_is_gone) {
@@ -129,7 +141,8 @@ BOOST_AUTO_TEST_CASE(ends_when_the_client_is_gone) {
 BOOST_AUTO_TEST_CASE(is_refused_without_the_secret) {
   control_plane here;
   check_refused(run(CEDAR_PROGRAM, here.node_arguments("node1", here.secret_file('x'))),
-                "does not know the secret");
+                "node 'node1' does not know the secret");
+  here.check_refusal("node 'node1' does not know the secret");
   // Which does not keep the right one out.
   program node(CEDAR_PROGRAM, here.node_arguments("node1", here.secret_file()));
   here.await_join("node1");
@@ -139,10 +152,47 @@ BOOST_AUTO_TEST_CASE(is_refused_under_a_name_that_is_unknown_or_taken) {
   control_plane here;
   check_refused(run(CEDAR_PROGRAM, here.node_arguments("node7", here.secret_file())),
                 "expects no node 'node7'");
+  here.check_refusal("expects no node 'node7'");
   program node(CEDAR_PROGRAM, here.node_arguments("node1", here.secret_file()));
-  here.await_join("node1");
+  const agent_actor first = here.await_join("node1");
   check_refused(run(CEDAR_PROGRAM, here.node_arguments("node1", here.secret_file())),
                 "'node1' has joined already");
+  here.check_refusal("'node1' has joined already");
+  // Which is nothing to the first one.
+  caf::anon_send(first, stop_atom::value);
+  BOOST_REQUIRE(node.wait_end());
+  BOOST_TEST(node.code() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(is_refused_if_its_program_is_not_the_clients) {
+  for (std::size_t item = 0; item < program_identity().size(); ++item) {
+    controller_settings settings;
+    const std::string own = program_identity().at(item);
+    settings.identity.at(item) = "another " + own;
+    control_plane here(std::move(settings));
+    const std::string why =
+        "node 'node1' has " + own + ", the client has another " + own + "; run the same version";
+    check_refused(run(CEDAR_PROGRAM, here.node_arguments("node1", here.secret_file())), why);
+    here.check_refusal(why);
+  }
+  // A client of a version that compares more.
+  controller_settings settings;
+  settings.identity.emplace_back("dialect 2");
+  control_plane here(std::move(settings));
+  check_refused(run(CEDAR_PROGRAM, here.node_arguments("node1", here.secret_file())),
+                "has nothing of the kind, the client has dialect 2");
+}
+
+BOOST_AUTO_TEST_CASE(ends_when_the_client_does_not_go_on) {
+  controller_settings settings;
+  settings.start_limit = 200ms;
+  control_plane here(std::move(settings));
+  check_refused(run(CEDAR_PROGRAM, here.node_arguments("node1", here.secret_file())),
+                "the client did not start this node within 200 ms");
+  here.await_join("node1");
+  const auto left = here.left.pop(patience);
+  BOOST_REQUIRE(left.has_value());
+  BOOST_TEST(*left == "node1");
 }
 
 BOOST_AUTO_TEST_CASE(says_what_it_cannot_deploy) {
@@ -163,6 +213,7 @@ BOOST_AUTO_TEST_CASE(says_what_it_cannot_deploy) {
   const error other_model = ask(order);
   BOOST_TEST((other_model.code == errc::mismatch));
   BOOST_TEST(contains(other_model.message, "not the client's"), other_model.message);
+  BOOST_TEST(contains(other_model.message, checkpoint_of("cedar-tiny").string()));
   order.model = "/nowhere";
   BOOST_TEST(contains(ask(order).message, "/nowhere"));
   // And it is not wired before it is deployed.
@@ -183,12 +234,12 @@ BOOST_AUTO_TEST_CASE(gives_up_where_nobody_listens_or_answers) {
   }
   const std::string nobody = "127.0.0.1:" + std::to_string(free_port);
   check_refused(
-      run(CEDAR_PROGRAM, {"node", "--join", nobody, "--name", "node1", "--secret-file", secret}),
+      run(CEDAR_PROGRAM, {"node", "--join", nobody, "--name", "node1", "--secret", secret}),
       "client at " + nobody + ": nobody listens there");
   const silent_listener silent;
   const std::string quiet = "127.0.0.1:" + std::to_string(silent.port);
   const finished waited = run(CEDAR_PROGRAM, {"node", "--join", quiet, "--name", "node1",
-                                              "--secret-file", secret, "--join-deadline", "300"});
+                                              "--secret", secret, "--join-deadline", "300"});
   check_refused(waited, "client at " + quiet + ": no answer in time");
   BOOST_TEST(waited.took.count() >= 300);
   BOOST_TEST(waited.took.count() < 300 + 2000);

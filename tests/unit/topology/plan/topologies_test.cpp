@@ -58,4 +58,13 @@ BOOST_AUTO_TEST_CASE(two_processes_cut_between_encoder_and_decoder) {
   BOOST_TEST(shipped(folder / "two-process-shm.yaml").transport().tls.front() == "posix");
 }
 
+BOOST_AUTO_TEST_CASE(two_hosts_join_where_the_client_listens) {
+  const plan p = shipped(folder / "two-hosts.yaml");
+  BOOST_TEST((p.find_node("back")->start == node_start::join));
+  BOOST_TEST(p.find_node("back")->model_path == "/data/cedar-tiny");
+  BOOST_TEST(p.control().host == p.client().address);
+  BOOST_TEST(p.control().port != 0U);
+  BOOST_TEST(p.security().secret_file->parent_path() == folder);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
