@@ -155,7 +155,9 @@ BOOST_AUTO_TEST_CASE(says_what_is_wrong_with_options) {
   const finished bias = wrong({"--logit-bias", "17:3"});
   BOOST_TEST(bias.code == 2);
   BOOST_TEST(contains(bias.errors, "17:3 is not TOKEN=BIAS, e.g. 17=-2.5"), bias.errors);
-  BOOST_TEST(wrong({"--seed", "-1"}).code == 2);
+  const finished seed = wrong({"--seed", "-1"});
+  BOOST_TEST(seed.code == 2);
+  BOOST_TEST(contains(seed.errors, "-1 is not a whole number, 0 or more"), seed.errors);
   const finished negative = wrong({"--min-p", "-0.5"});
   BOOST_TEST(negative.code == 1);
   BOOST_TEST(contains(negative.errors, "min_p is -0.5; it must be between 0 and 1"),
