@@ -1,7 +1,8 @@
 #include "runtime/model/head.hpp"
 
 #include <algorithm>
-#include <cmath>
+
+#include "kernels/ops/elementary.hpp"
 
 namespace cedar::model {
 
@@ -20,9 +21,10 @@ kernels::matrix_view<float> run_head(const context& c, const head_weights& weigh
 float log_probability(std::span<const float> logits, std::int32_t token) {
   const double largest = *std::ranges::max_element(logits);
   double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - largest);
+  for (const float logit : logits)
+    sum += kernels::natural_exp(static_cast<double>(logit) - largest);
   const double chosen = logits[static_cast<std::size_t>(token)];
-  return static_cast<float>(chosen - largest - std::log(sum));
+  return static_cast<float>(chosen - largest - kernels::natural_log(sum));
 }
 
 }  // namespace cedar::model
