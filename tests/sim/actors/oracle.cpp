@@ -73,6 +73,19 @@ expected_answers local_answers(const std::vector<session::generation_request>& r
   return out;
 }
 
+flow::sampling_options random_sampling(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  flow::sampling_options out;
+  out.temperature = 0.5F + static_cast<float>(random() % 10) / 8;
+  out.top_k = static_cast<std::uint32_t>(random() % 3 * 20);
+  out.top_p = random() % 2 == 0 ? 1.0F : 0.875F;
+  out.repetition_penalty = random() % 2 == 0 ? 1.0F : 1.25F;
+  out.frequency_penalty = random() % 2 == 0 ? 0.0F : 0.5F;
+  out.seed = random();
+  if (random() % 3 == 0) out.bias = {{7, 2.0F}, {11, -3.0F}};
+  return out;
+}
+
 std::vector<session::generation_request> random_requests(std::uint64_t seed, std::size_t count) {
   std::mt19937_64 random(seed);
   std::vector<session::generation_request> out(count);
@@ -88,6 +101,7 @@ std::vector<session::generation_request> random_requests(std::uint64_t seed, std
     one.want_logits = random() % 3 == 0;
     if (random() % 4 == 0) one.forced = tokens(1 + random() % 4);
     if (random() % 2 == 0) one.mode = session::prefill_mode::bounded;
+    if (random() % 2 == 0) one.sampling = random_sampling(random());
   }
   return out;
 }

@@ -39,6 +39,9 @@ struct expected_answers {
 expected_answers local_answers(const std::vector<session::generation_request>& requests,
                                const session::scheduler_limits& limits);
 
+/// Options of a request that samples.
+flow::sampling_options random_sampling(std::uint64_t seed);
+
 /// `count` random requests: short and long prompts, some with forced ids, some with logits.
 std::vector<session::generation_request> random_requests(std::uint64_t seed, std::size_t count);
 

@@ -26,6 +26,7 @@ std::vector<session::generation_request> growing_requests(std::uint64_t seed, st
     one.ignore_eos = true;
     one.want_logits = random() % 2 == 0;
     one.mode = random() % 2 == 0 ? session::prefill_mode::exact : session::prefill_mode::bounded;
+    if (random() % 2 == 0) one.sampling = random_sampling(random());
   }
   return out;
 }
