@@ -17,8 +17,8 @@ bool cpu_backend_supported();
 /// Slots that a backend's pool may have.
 inline constexpr std::uint32_t cpu_threads_max = 256;
 
-/// Work that a thread is worth, in elements of a weight row times a row of x (about 0.08 ns each):
-/// measured, see README.md.
+/// The least work that is divided off, in elements of a weight row times a row of x (about 0.08 ns
+/// each, so 20 us): README.md says why.
 inline constexpr std::size_t cpu_grain = std::size_t{1} << 18;
 
 /// A backend whose calls are divided among up to `threads` threads, the calling one included; with

@@ -1,15 +1,23 @@
-// Measures the cpu backend at released sizes, on one thread: linear layers of 5120 x 5120 for one
-// row (GB/s of weight bytes, weights streaming from memory) and for many rows (GFLOP/s), attention
-// of a row with 64 heads of 512 over 128 + 512 entries, index scores of 32 heads of 128 over 16384
-// keys. First the bandwidth that plain reading reaches. Times are CPU time of the thread, best of
-// several runs. An argument "avx2" keeps to AVX2 where there is AVX-512.
+// Measures the cpu backend at released sizes, on one thread or --threads N: linear layers of 5120 x
+// 5120 for one row (GB/s of weight bytes, weights streaming from memory) and for many rows
+// (GFLOP/s), attention of a row with 64 heads of 512 over 128 + 512 entries, index scores of 32
+// heads of 128 over 16384 keys. First the bandwidth that plain reading reaches. Times are CPU time
+// of the thread, best of several runs. An argument "avx2" keeps to AVX2 where there is AVX-512.
+//
+// With several threads instead: wall times of one thread and of N, and their ratio, for runs that
+// take turns, at released sizes: the best of all runs | the medians. Then the same for products of
+// few outputs that are divided whatever their size: where that stops to pay.
 #include <hwy/targets.h>
 #include <immintrin.h>
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/buffer.hpp"
@@ -180,13 +188,110 @@ void measure_index_scores(const backend& cpu, const buffer& pool) {
               2e-9 * keys * heads * head_dim / seconds);
 }
 
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Best and median of one thread's times and of several threads'.
+void print_comparison(const char* name, std::vector<double> alone, std::vector<double> divided) {
+  std::sort(alone.begin(), alone.end());
+  std::sort(divided.begin(), divided.end());
+  std::printf("%-28s", name);
+  for (const std::size_t at : {std::size_t{0}, alone.size() / 2})
+    std::printf(" %9.1f us, %9.1f us: %5.2f |", 1e6 * alone[at], 1e6 * divided[at],
+                alone[at] / divided[at]);
+  std::puts("");
+}
+
+/// `runs` pairs, each a run of one thread and one of several.
+template <class Call>
+void compare(const char* name, int runs, const backend& one, const backend& several,
+             const Call& call) {
+  std::vector<double> alone;
+  std::vector<double> divided;
+  for (int run = 0; run < runs; ++run)
+    for (auto [cpu, times] : {std::pair{&one, &alone}, std::pair{&several, &divided}}) {
+      const double start = wall_seconds();
+      call(*cpu);
+      times->push_back(wall_seconds() - start);
+    }
+  print_comparison(name, std::move(alone), std::move(divided));
+}
+
+void compare_threads(std::uint32_t threads, const buffer& pool) {
+  const auto one = make_cpu_backend();
+  const auto several = make_cpu_backend(threads);
+  const auto eager = make_cpu_backend(threads, 1);
+  matrix_buffer<bf16> x(96, width);
+  matrix_buffer<bf16> y(96, width);
+  matrix_buffer<std::uint8_t> codes(96, width);
+  matrix_buffer<std::uint8_t> x_scales(96, width / 32);
+  for (bf16& value : x.span()) value = to_bf16(0.5F);
+  one->quantize_fp8({x.view(), codes.view(), x_scales.view()});
+  matrix_buffer<std::uint8_t> scales(width, width / 32);
+  std::fill(scales.span().begin(), scales.span().end(), std::uint8_t{120});
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(pool.data());
+  const auto fp8 = [&](const backend& cpu, std::size_t rows, std::size_t outputs) {
+    cpu.linear_fp8({{y.data(), rows, outputs, width},
+                    {codes.rows(rows), x_scales.rows(rows)},
+                    {{bytes, outputs, width}, {scales.data(), (outputs + 31) / 32, width / 32}}});
+  };
+  compare("fp8 5120 x 5120, 1 row", 201, *one, *several,
+          [&](const backend& cpu) { fp8(cpu, 1, width); });
+  compare("fp8 5120 x 5120, 24 rows", 41, *one, *several,
+          [&](const backend& cpu) { fp8(cpu, 24, width); });
+  compare("fp4 5120 x 5120, 1 row", 201, *one, *several, [&](const backend& cpu) {
+    cpu.linear_fp4(
+        {y.rows(1), {codes.rows(1), x_scales.rows(1)}, {{bytes, width, width / 2}, scales.view()}});
+  });
+  compare("bf16 5120 x 5120, 1 row", 201, *one, *several, [&](const backend& cpu) {
+    cpu.linear_bf16(
+        {y.rows(1), x.rows(1), {reinterpret_cast<const bf16*>(pool.data()), width, width}});
+  });
+  constexpr std::size_t heads = 64;
+  constexpr std::size_t head_dim = 512;
+  const auto window = entries_of(pool, 128, entry_bytes(entry_format::fp8_e8m0_32, head_dim));
+  const auto selected = entries_of(pool, 512, entry_bytes(entry_format::fp4_e4m3_16, head_dim));
+  const std::vector<attention_entries> lists(4, attention_entries{window, selected});
+  matrix_buffer<bf16> q(4, heads * head_dim);
+  matrix_buffer<bf16> o(4, heads * head_dim);
+  const std::vector<float> sinks(heads, 0.0F);
+  for (const std::size_t rows : {1U, 4U})
+    compare(rows == 1 ? "attention, 1 row" : "attention, 4 rows", 201, *one, *several,
+            [&](const backend& cpu) {
+              cpu.attention({o.rows(rows),
+                             q.rows(rows),
+                             {lists.data(), rows},
+                             sinks,
+                             head_dim,
+                             0.044F,
+                             entry_format::fp8_e8m0_32,
+                             entry_format::fp4_e4m3_16});
+            });
+  std::puts("divided whatever the size, 1 row of fp8:");
+  for (const std::size_t outputs : {8U, 16U, 32U, 64U, 128U, 256U, 512U}) {
+    const std::string name = std::to_string(outputs * width) + " elements";
+    compare(name.c_str(), 4001, *one, *eager, [&](const backend& cpu) { fp8(cpu, 1, outputs); });
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count > 1 && std::string_view(arguments[1]) == "avx2")
-    hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL);
-  const auto cpu = make_cpu_backend();
+  std::uint32_t threads = 1;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view word(arguments[i]);
+    if (word == "avx2")
+      hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL);
+    else if (word == "--threads" && i + 1 < count)
+      threads = static_cast<std::uint32_t>(std::clamp(std::atoi(arguments[++i]), 1, 256));
+  }
   const buffer pool = make_pool();
+  if (threads > 1) {
+    compare_threads(threads, pool);
+    return 0;
+  }
+  const auto cpu = make_cpu_backend();
   measure_linears(*cpu, pool);
   measure_attention(*cpu, pool);
   measure_index_scores(*cpu, pool);

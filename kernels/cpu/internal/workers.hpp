@@ -2,9 +2,10 @@
 //
 // 1. What is divided are outputs that do not depend on each other (rows, columns, keys, channels),
 //    never a sum: so the number of threads, and who computes what, changes no bit.
-// 2. A division costs a few microseconds, and more while threads sleep: work is never divided into
-//    pieces below the grain. Work is counted in elements of a weight row times one row of x,
-//    decoding included: 0.06 to 0.1 ns each. Other work is counted in them roughly.
+// 2. A division costs the caller time, and more while threads sleep: work is never divided into
+//    pieces below the grain (kernels/cpu/README.md). Work is counted in elements of a weight row
+//    times one row of x, decoding included: 0.06 to 0.1 ns each. Other work is counted in them
+//    roughly.
 // 3. Divisions do not nest: what runs inside a piece gets `workers{}`.
 // Included by vector code: no inline function here is one that other code shares
 // (internal/checks.hpp).
