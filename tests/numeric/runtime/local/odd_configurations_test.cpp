@@ -1,14 +1,18 @@
 // Goal: nothing in the model assumes the released sizes, periods or ratios.
 // Method: random checkpoints of odd configurations. On both backends, logits are finite and close
-// to each other; on the cpu backend, any chunking of a prompt and token-by-token decoding give the
-// same bits. The closeness bound is loose on purpose: random weights amplify roundings, and a
-// missing or mixed-up part moves logits by their own size.
+// to each other; on the cpu backend, any chunking of a prompt, token-by-token decoding, three
+// threads and every instruction set give the same bits. The closeness bound is loose on purpose:
+// random weights amplify roundings, and a missing or mixed-up part moves logits by their own size.
+#include <hwy/targets.h>
+#include <tbb/global_control.h>
+
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <random>
 
+#include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/registry/registry.hpp"
 #include "runtime/local/local_engine.hpp"
 #include "tests/support/random_checkpoint.hpp"
@@ -85,12 +89,11 @@ const std::vector<odd_configuration> configurations{
 };
 
 /// Logits of all rows, prompt in chunks of `chunk` rows.
-std::vector<float> run(const std::filesystem::path& folder, const char* backend_name,
+std::vector<float> run(const std::filesystem::path& folder, const kernels::backend& backend,
                        const std::vector<token_id>& prompt, std::uint32_t chunk) {
-  const auto backend = kernels::make_backend(backend_name);
   const auto source = stage::model_source::open(folder);
   BOOST_REQUIRE_MESSAGE(source.has_value(), source.error().message);
-  const auto engine = local::local_engine::open(**source, *backend, {chunk, 1, 512});
+  const auto engine = local::local_engine::open(**source, backend, {chunk, 1, 512});
   BOOST_REQUIRE_MESSAGE(engine.has_value(), engine.error().message);
   session::generation_request request;
   request.prompt = prompt;
@@ -127,18 +130,43 @@ BOOST_DATA_TEST_CASE(run_alike_in_any_chunking, data::make(configurations), one)
   std::vector<token_id> prompt(61);
   for (token_id& token : prompt) token = static_cast<token_id>(random() % 500);
 
-  const auto whole = run(folder.path(), "cpu", prompt, 61);
+  const auto cpu = kernels::make_backend("cpu");
+  const auto whole = run(folder.path(), *cpu, prompt, 61);
   for (const float logit : whole) BOOST_REQUIRE(std::isfinite(logit));
   for (const std::uint32_t chunk : {1U, 2U, 7U, 30U})
-    BOOST_TEST((run(folder.path(), "cpu", prompt, chunk) == whole), "chunks of " << chunk);
+    BOOST_TEST((run(folder.path(), *cpu, prompt, chunk) == whole), "chunks of " << chunk);
 
-  const auto judged = run(folder.path(), "reference", prompt, 61);
+  const auto judged = run(folder.path(), *kernels::make_backend("reference"), prompt, 61);
   std::vector<float> difference(whole.size());
   for (std::size_t i = 0; i < whole.size(); ++i) difference[i] = whole[i] - judged[i];
   BOOST_TEST_MESSAGE(one.name << ": logits RMS " << rms(judged) << ", cpu differs by "
                               << rms(difference));
   BOOST_TEST(rms(judged) > 0.01);
   BOOST_TEST(rms(difference) < 0.1 * rms(judged));
+}
+
+BOOST_DATA_TEST_CASE(run_alike_on_any_threads_and_instructions, data::make(configurations), one) {
+  constexpr std::uint64_t seed = 20261130;
+  BOOST_TEST_MESSAGE("seed " << seed);
+  const test::temporary_folder folder;
+  test::write_random_checkpoint(folder.path(), seed, one.change);
+  std::mt19937_64 random(seed);
+  std::vector<token_id> prompt(61);
+  for (token_id& token : prompt) token = static_cast<token_id>(random() % 500);
+
+  const auto alone = run(folder.path(), *kernels::make_cpu_backend(), prompt, 61);
+  // More threads than the machine may have processors, and everything divided that can be.
+  const tbb::global_control enough(tbb::global_control::max_allowed_parallelism, 8);
+  const auto divided = kernels::make_cpu_backend(3, 1);
+  const std::int64_t supported = hwy::SupportedTargets();
+  for (const std::int64_t target : {HWY_AVX2, HWY_AVX3}) {
+    if ((supported & target) == 0) continue;
+    hwy::GetChosenTarget().Update(target);
+    for (const std::uint32_t chunk : {61U, 1U})
+      BOOST_TEST((run(folder.path(), *divided, prompt, chunk) == alone),
+                 hwy::TargetName(target) << ", chunks of " << chunk);
+  }
+  hwy::GetChosenTarget().Update(supported);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
