@@ -1,0 +1,142 @@
+#include "runtime/text/internal/chat_turns.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "runtime/text/internal/python_json.hpp"
+#include "runtime/text/utf8.hpp"
+
+namespace cedar::text {
+namespace {
+
+tl::unexpected<error> invalid(std::string text) {
+  return fail(errc::invalid_argument, std::move(text));
+}
+
+/// Refuses members that mean nothing for the role, rather than leave them out of the prompt.
+result<void> check_members(const chat_message& message) {
+  const chat_role role = message.role;
+  const auto belongs = [&](bool used, const char* member,
+                           std::initializer_list<chat_role> to) -> result<void> {
+    if (!used || std::find(to.begin(), to.end(), role) != to.end()) return {};
+    return invalid("a message of role " + std::string(to_string(role)) + " has no " + member);
+  };
+  using enum chat_role;
+  for (const result<void>& checked :
+       {belongs(!message.reasoning.empty(), "reasoning", {assistant}),
+        belongs(!message.tool_calls.empty(), "tool calls", {assistant}),
+        belongs(message.continued, "continuation", {assistant}),
+        belongs(!message.tool_call_id.empty(), "tool call id", {tool}),
+        belongs(!message.tools.empty(), "tools", {system, user}),
+        belongs(message.response_format.has_value(), "response format", {system})})
+    if (!checked) return checked;
+  if (message.task) {
+    const bool placed = role == user || (role == assistant && *message.task == quick_task::title);
+    if (!placed)
+      return invalid("task " + std::string(to_string(*message.task)) +
+                     " cannot be on a message of " + "role " + std::string(to_string(role)) +
+                     "; tasks are on user messages, title on an assistant's too");
+  }
+  return {};
+}
+
+result<void> check_json(const chat_message& message) {
+  for (const tool_definition& tool : message.tools) {
+    if (!tool.function.is_object())
+      return invalid("tool " + tool.name.qualified() + " is not a JSON object");
+    if (!json_levels_within_bounds(tool.function))
+      return invalid("tool " + tool.name.qualified() + " is nested too deeply");
+  }
+  for (const tool_call& call : message.tool_calls) {
+    if (!call.arguments.is_object() && !call.arguments.is_string())
+      return invalid("arguments of call " + call.name.qualified() +
+                     " are neither an object nor a string");
+    if (!json_levels_within_bounds(call.arguments))
+      return invalid("arguments of call " + call.name.qualified() + " are nested too deeply");
+  }
+  if (message.response_format && !json_levels_within_bounds(*message.response_format))
+    return invalid("the response format is nested too deeply");
+  return {};
+}
+
+result<void> check_text(const chat_message& message) {
+  for (const std::string* text : {&message.content, &message.reasoning})
+    if (const auto offset = first_invalid_utf8(*text))
+      return invalid("not UTF-8 at byte " + std::to_string(*offset));
+  return {};
+}
+
+bool in_users_turn(chat_role role) {
+  return role == chat_role::user || role == chat_role::tool;
+}
+
+/// What depends on the turns around: answers of tasks, the place of a continuation.
+result<void> check_neighbours(const std::vector<chat_turn>& turns) {
+  for (std::size_t i = 0; i + 1 < turns.size(); ++i) {
+    const chat_message& message = *turns[i].message;
+    const chat_role next = turns[i + 1].role;
+    if (message.task && next != chat_role::assistant && next != chat_role::latest_reminder)
+      return invalid(message_path(turns[i].index) + ": after task " +
+                     std::string(to_string(*message.task)) +
+                     " comes its answer by the assistant, or nothing");
+    if (message.continued)
+      return invalid(message_path(turns[i].index) + ": only the last message can be continued");
+  }
+  return {};
+}
+
+/// Sorts the tool results of each turn by the order of the latest calls before it; results of
+/// unknown calls count as those of the first. Other parts keep their places.
+void sort_results(std::vector<chat_turn>& turns) {
+  std::map<std::string_view, std::size_t> order;
+  for (chat_turn& turn : turns) {
+    const auto& calls = turn.message->tool_calls;
+    if (!calls.empty()) order.clear();
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      if (!calls[i].id.empty()) order[calls[i].id] = i;
+    std::vector<const chat_message*> results;
+    for (const chat_message* part : turn.parts)
+      if (part->role == chat_role::tool) results.push_back(part);
+    const auto place = [&](const chat_message* part) {
+      const auto found = order.find(part->tool_call_id);
+      return found == order.end() ? 0 : found->second;
+    };
+    std::stable_sort(results.begin(), results.end(), [&](const auto* left, const auto* right) {
+      return place(left) < place(right);
+    });
+    auto next = results.begin();
+    for (const chat_message*& part : turn.parts)
+      if (part->role == chat_role::tool) part = *next++;
+  }
+}
+
+}  // namespace
+
+std::string message_path(std::size_t index) {
+  return "messages[" + std::to_string(index) + "]";
+}
+
+result<std::vector<chat_turn>> make_turns(std::span<const chat_message> messages,
+                                          const prompt_options& options) {
+  std::vector<chat_turn> turns;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const chat_message& message = messages[i];
+    for (const auto check : {check_members, check_json, check_text})
+      if (const result<void> checked = check(message); !checked)
+        return fail(checked.error().with(message_path(i)));
+    const bool users = in_users_turn(message.role);
+    const bool merges = users && i != options.context_messages && !turns.empty() &&
+                        turns.back().role == chat_role::user && !turns.back().message->task;
+    if (merges && message.task)
+      return invalid(message_path(i) + ": task " + std::string(to_string(*message.task)) +
+                     " on a message that continues a user's turn; put it on the turn's only one");
+    if (!merges) turns.push_back({&message, i, users ? chat_role::user : message.role, {}});
+    if (users) turns.back().parts.push_back(&message);
+  }
+  if (const result<void> checked = check_neighbours(turns); !checked) return fail(checked.error());
+  sort_results(turns);
+  return turns;
+}
+
+}  // namespace cedar::text

@@ -1,0 +1,60 @@
+// Conversations to prompts in the chat format of DeepSeek-V4.1.
+//
+// 1. A prompt is a sequence of pieces, not one text: only what the template itself writes becomes
+//    control tokens. Control strings inside messages, tool schemas and results stay text.
+// 2. The pieces' texts joined are, byte for byte, the prompt of the released encoder; where that
+//    one silently loses something (a task that nobody could answer), this one refuses.
+// 3. Neighbouring text is one piece: its tokens do not depend on how it was put together.
+// Images are not rendered here. Answers are read by completion.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/base/ids.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/text/chat.hpp"
+#include "runtime/text/tokenizer.hpp"
+
+namespace cedar::text {
+
+struct prompt_piece {
+  std::string text;  ///< never empty
+  bool control = false;  ///< the string of one control token
+
+  bool operator==(const prompt_piece&) const = default;
+};
+
+struct prompt_options {
+  chat_mode mode = chat_mode::chat;
+  std::uint32_t effort = effort_default;  ///< 1..100; rendered in thinking mode only
+  /// Render the reasoning of earlier turns too. It always is if a message carries tools.
+  bool keep_reasoning = false;
+  /// Leading messages that an earlier prompt has rendered: they decide how the rest looks, and
+  /// are not rendered again.
+  std::size_t context_messages = 0;
+};
+
+/// The prompt that asks for the next message after `messages`; in thinking mode the answer begins
+/// with reasoning, unless the last message is `continued` or has a task.
+///
+/// Errors: invalid_argument, naming the message by index: nothing to render, effort outside
+/// 1..100, members that do not belong to the role, a task that is not answered or on the wrong
+/// role, `continued` before the last message, arguments that are neither object nor string, JSON
+/// nested too deeply, text that is not UTF-8.
+result<std::vector<prompt_piece>> encode_prompt(std::span<const chat_message> messages,
+                                                const prompt_options& options);
+
+/// `text` to be continued: begin of sequence, then the text, in which nothing is control.
+std::vector<prompt_piece> continuation_prompt(std::string_view text);
+
+/// Token ids of a prompt. Errors: not_found for a control string that the tokenizer lacks (a small
+/// vocabulary), else those of tokenizer::encode().
+result<std::vector<token_id>> tokenize(const tokenizer& vocabulary,
+                                       std::span<const prompt_piece> pieces);
+
+}  // namespace cedar::text
