@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "runtime/text/prompt_encoding.hpp"
 #include "runtime/text/stream_decoder.hpp"
 #include "runtime/text/tokenizer.hpp"
 #include "tools/cedar/commands.hpp"
@@ -26,6 +27,9 @@ struct options {
   std::filesystem::path prompts;
   std::uint32_t new_tokens_max = 128;
   bool chat = false;
+  std::string system;
+  bool thinking = false;
+  std::string effort;
   bool ignore_eos = false;
   sampling_arguments sampling;
 };
@@ -99,34 +103,38 @@ result<std::vector<prompt_line>> read_prompts(const options& chosen) {
   return out;
 }
 
-/// The control token `string`, which the template needs.
-result<token_id> control(const text::tokenizer& tokenizer, const char* string) {
-  const auto token = tokenizer.control_token(string);
-  if (!token) return fail(errc::not_found, std::string("the tokenizer has no ") + string);
-  return *token;
+/// How the chats among the prompts are framed.
+struct chat_frame {
+  text::prompt_options how;
+  std::string system;  ///< empty: none
+};
+
+result<chat_frame> chat_frame_of(const options& chosen) {
+  chat_frame out;
+  out.system = chosen.system;
+  out.how.mode = chosen.thinking ? text::chat_mode::thinking : text::chat_mode::chat;
+  if (chosen.effort.empty()) return out;
+  const result<std::uint32_t> effort = text::parse_effort(chosen.effort);
+  if (!effort) return fail(effort.error().with("--effort"));
+  out.how.effort = *effort;
+  return out;
 }
 
-/// Begin of sequence and the text; for a chat the text as one user turn, without thinking. Control
-/// strings inside the text stay text.
-result<std::vector<token_id>> encode(const text::tokenizer& tokenizer, const prompt_line& line) {
+/// The text to be continued; for a chat, the turns that ask for an answer to it. Control strings
+/// inside the texts stay text.
+result<std::vector<token_id>> encode(const text::tokenizer& tokenizer, const prompt_line& line,
+                                     const chat_frame& frame) {
   if (line.text.empty()) return fail(errc::invalid_argument, "the prompt is empty");
-  const auto body = tokenizer.encode(line.text, text::control_strings::plain_text);
-  if (!body) return fail(body.error().with("the prompt"));
-  std::vector<token_id> out;
-  const auto add = [&](const char* string) -> result<void> {
-    const auto token = control(tokenizer, string);
-    if (!token) return fail(token.error());
-    out.push_back(*token);
-    return {};
-  };
-  if (const auto added = add("<｜begin▁of▁sentence｜>"); !added) return fail(added.error());
-  if (line.chat)
-    if (const auto added = add("<｜User｜>"); !added) return fail(added.error());
-  out.insert(out.end(), body->begin(), body->end());
-  if (!line.chat) return out;
-  for (const char* string : {"<｜Assistant｜>", "</think>"})
-    if (const auto added = add(string); !added) return fail(added.error());
-  return out;
+  if (!line.chat) return text::tokenize(tokenizer, text::continuation_prompt(line.text));
+  std::vector<text::chat_message> messages;
+  if (!frame.system.empty()) {
+    messages.emplace_back().role = text::chat_role::system;
+    messages.back().content = frame.system;
+  }
+  messages.emplace_back().content = line.text;
+  const auto prompt = text::encode_prompt(messages, frame.how);
+  if (!prompt) return fail(prompt.error());
+  return text::tokenize(tokenizer, *prompt);
 }
 
 /// Text of one request as it comes.
@@ -160,6 +168,8 @@ void print_json(std::size_t index, const session::generation_request& request, c
 }
 
 result<void> run(const options& chosen) {
+  const result<chat_frame> frame = chat_frame_of(chosen);
+  if (!frame) return fail(frame.error());
   const auto lines = read_prompts(chosen);
   if (!lines) return fail(lines.error());
   const auto pipeline = pipeline::open(chosen.pipeline);
@@ -171,7 +181,7 @@ result<void> run(const options& chosen) {
   std::vector<session::generation_request> requests;
   std::vector<answer> answers;
   for (const prompt_line& line : *lines) {
-    auto tokens = encode(*tokenizer, line);
+    auto tokens = encode(*tokenizer, line, *frame);
     if (!tokens && chosen.prompt_given) return fail(tokens.error());
     if (!tokens) return fail(tokens.error().with("prompt " + std::to_string(requests.size() + 1)));
     session::generation_request request;
@@ -232,13 +242,26 @@ void add_run(CLI::App& app, int& exit_code) {
       "...); answers are printed as JSON lines");
   prompt->excludes(prompts);
   command->add_option("--max-tokens", chosen->new_tokens_max, "Tokens to generate at most");
-  command->add_flag("--chat", chosen->chat, "The prompt is a user's turn in a chat");
+  CLI::Option* chat =
+      command->add_flag("--chat", chosen->chat, "The prompt is a user's turn in a chat");
+  CLI::Option* system =
+      command->add_option("--system", chosen->system, "Instructions in front of a chat");
+  CLI::Option* thinking =
+      command->add_flag("--thinking", chosen->thinking, "Let a chat reason before it answers");
+  command
+      ->add_option("--effort", chosen->effort,
+                   "How thoroughly to reason: low, high, max or 1 to 100 (75 unless told)")
+      ->needs(thinking);
   command->add_flag("--ignore-eos", chosen->ignore_eos, "Go on past the end of sequence");
   add_sampling_options(*command, chosen->sampling);
-  command->callback([chosen, prompt, prompts, &exit_code] {
+  command->callback([chosen, prompt, prompts, chat, system, thinking, &exit_code] {
     chosen->prompt_given = prompt->count() > 0;
     if (!chosen->prompt_given && prompts->count() == 0)
       throw CLI::RequiredError("-p TEXT or --prompts FILE");
+    // Lines of a file say for themselves which are chats.
+    if (chosen->prompt_given && chat->count() == 0)
+      for (const CLI::Option* option : {system, thinking})
+        if (option->count() > 0) throw CLI::RequiresError(option->get_name(), "--chat");
     const result<void> ran = run(*chosen);
     if (!ran) exit_code = report_error(ran.error());
   });

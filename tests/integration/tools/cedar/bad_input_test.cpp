@@ -250,6 +250,16 @@ BOOST_AUTO_TEST_CASE(options_that_exclude_each_other_are_a_wrong_command_line) {
   BOOST_TEST(
       run(CEDAR_PROGRAM, {"run", "-p", "a", "-m", work.model.string(), "--trace", "t"}).code == 2);
   BOOST_TEST(run(CEDAR_PROGRAM, {}).code == 2);
+  BOOST_TEST(work.command({"run", "-p", "a", "--thinking"}).code == 2);
+  BOOST_TEST(work.command({"run", "-p", "a", "--system", "b"}).code == 2);
+  BOOST_TEST(work.command({"run", "-p", "a", "--chat", "--effort", "low"}).code == 2);
+}
+
+BOOST_AUTO_TEST_CASE(an_effort_out_of_range_is_told) {
+  const workplace work;
+  for (const char* effort : {"0", "101", "medium", "1.5"})
+    check_refused(work.command({"run", "-p", "a", "--chat", "--thinking", "--effort", effort}),
+                  {"--effort", "'" + std::string(effort) + "'", "low, high, max", "1 to 100"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "runtime/stage/model_source.hpp"
+#include "runtime/text/prompt_encoding.hpp"
 #include "tests/integration/support/golden_prompt.hpp"
 #include "tests/integration/support/program.hpp"
 #include "tests/integration/support/topology_text.hpp"
@@ -163,6 +164,36 @@ BOOST_AUTO_TEST_CASE(streams_the_text_that_it_gives_as_a_whole) {
   BOOST_TEST(streamed.code == 0);
   BOOST_TEST(streamed.output == whole.at("text").get<std::string>() + "\n");
   BOOST_TEST(streamed.errors == "");
+}
+
+BOOST_AUTO_TEST_CASE(frames_chats_as_the_template_says) {
+  const workplace work;
+  const auto tokenizer = text::tokenizer::load(checkpoint_of("cedar-tiny") / "tokenizer.json");
+  BOOST_TEST_REQUIRE(tokenizer.has_value());
+  const std::string question = "What is <think>?";
+  const std::string line = json{{"prompt", question}, {"chat", true}, {"max_tokens", 1}}.dump();
+  text::chat_message system;
+  system.role = text::chat_role::system;
+  system.content = "Be kind.";
+  text::chat_message user;
+  user.content = question;
+  const auto tokens_of = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> arguments{"run", "-m", checkpoint_of("cedar-tiny").string(),
+                                       "--prompts", work.folder.write("p.jsonl", line).string()};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    return answers_of(test::run(CEDAR_PROGRAM, arguments)).at(0).at("usage").at("prompt_tokens");
+  };
+  const auto expected = [&](const std::vector<text::chat_message>& messages, text::chat_mode mode,
+                            std::uint32_t effort) {
+    const auto prompt = text::encode_prompt(messages, {.mode = mode, .effort = effort});
+    return text::tokenize(*tokenizer, prompt.value()).value().size();
+  };
+  using enum text::chat_mode;
+  BOOST_TEST(tokens_of({}) == expected({user}, chat, 75));
+  BOOST_TEST(tokens_of({"--system", system.content}) == expected({system, user}, chat, 75));
+  BOOST_TEST(tokens_of({"--thinking"}) == expected({user}, thinking, 75));
+  BOOST_TEST(tokens_of({"--thinking", "--effort", "max", "--system", system.content}) ==
+             expected({system, user}, thinking, 100));
 }
 
 BOOST_AUTO_TEST_CASE(answers_two_process_prompts_within_seconds_of_its_start) {
