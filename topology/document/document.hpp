@@ -54,6 +54,7 @@ struct device_entry {
   located<std::string> node;
   located<std::string> kind{"cpu", {}, false};
   located<std::uint32_t> threads{1, {}, false};  ///< of the device, whatever units it computes
+  located<std::uint64_t> memory;  ///< bytes that its units may need, if given
 };
 
 /// A unit that computes on one device.

@@ -9,7 +9,7 @@ namespace {
 
 // Longer words are not names of anything; comparing them would cost quadratic time for no use.
 constexpr std::size_t word_bytes_max = 100;
-constexpr std::size_t listed_max = 10;
+constexpr std::size_t listed_max = 16;
 
 bool same_letter(char a, char b) {
   return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));

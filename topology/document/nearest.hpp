@@ -17,8 +17,8 @@ std::size_t spelling_distance(std::string_view a, std::string_view b);
 std::optional<std::string> nearest(std::string_view word,
                                    const std::vector<std::string>& candidates);
 
-/// A hint about an unknown `word`: "did you mean 'x'?", else "known are: a, b, c" (at most ten),
-/// else "".
+/// A hint about an unknown `word`: "did you mean 'x'?", else "known are: a, b, c" (at most
+/// sixteen), else "".
 std::string spelling_hint(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace cedar::topology

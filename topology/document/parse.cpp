@@ -77,6 +77,7 @@ void parse_devices(section& root, document& result, mistakes& out) {
     }
     body.text("kind", device.kind);
     body.number("threads", 1, 256, device.threads);
+    body.bytes("memory", device.memory);
     body.finish();
     result.devices.push_back(std::move(device));
   }

@@ -1,7 +1,10 @@
 #include "topology/document/internal/yaml_section.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <limits>
+#include <string_view>
 
 #include "topology/document/nearest.hpp"
 
@@ -12,6 +15,9 @@ namespace {
 constexpr std::size_t name_bytes_max = 63;
 // Far beyond any model; keeps arithmetic on layer numbers free of overflow.
 constexpr std::uint32_t layer_max = 99999;
+// Units of sizes, and their binary exponents.
+constexpr std::array<std::pair<std::string_view, unsigned>, 4> byte_units = {
+    {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}}};
 
 /// yaml-cpp tags unquoted scalars with "?" and quoted ones with "!".
 bool is_plain(const YAML::Node& node) {
@@ -165,6 +171,25 @@ bool section::number(const std::string& key, std::uint32_t least, std::uint32_t 
     return false;
   }
   out = {static_cast<std::uint32_t>(read), position_of(*value), true};
+  return true;
+}
+
+bool section::bytes(const std::string& key, located<std::uint64_t>& out) {
+  const auto value = find(key);
+  if (!value) return false;
+  const std::string text = value->IsScalar() ? value->Scalar() : std::string();
+  const std::size_t unit = text.find_first_not_of("0123456789");
+  std::uint64_t count = 0;
+  const auto known =
+      std::ranges::find(byte_units, unit == std::string::npos ? "" : text.substr(unit),
+                        &std::pair<std::string_view, unsigned>::first);
+  if (known == byte_units.end() || !parse_decimal(text.substr(0, unit), count) || count == 0 ||
+      count > std::numeric_limits<std::uint64_t>::max() >> known->second) {
+    wrong_type(key, *value, "a number of bytes",
+               "write " + key + ": 16GiB; units are KiB, MiB, GiB and TiB");
+    return false;
+  }
+  out = {count << known->second, position_of(*value), true};
   return true;
 }
 

@@ -60,6 +60,8 @@ class section {
   bool text(const std::string& key, located<std::string>& out);
   bool number(const std::string& key, std::uint32_t least, std::uint32_t most,
               located<std::uint32_t>& out);
+  /// "16GiB", "512MiB": a whole number and its unit.
+  bool bytes(const std::string& key, located<std::uint64_t>& out);
   bool flag(const std::string& key, located<bool>& out);
   bool layers(const std::string& key, located<layer_range>& out);
   void texts(const std::string& key, std::vector<located<std::string>>& out);
