@@ -1,4 +1,5 @@
 #include "topology/plan/internal/layer_checks.hpp"
+#include "topology/plan/internal/memory_checks.hpp"
 #include "topology/plan/internal/name_checks.hpp"
 #include "topology/plan/internal/planner.hpp"
 #include "topology/plan/internal/split_checks.hpp"
@@ -26,6 +27,11 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const document& topology,
   auto made = internal::planner(topology, config).make();
   if (!made)
     return tl::unexpected(std::vector{topology.mistake(topology.units.where, made.error())});
+  internal::check_memory(topology, *made, all);
+  if (!all.empty()) {
+    sort_by_position(all);
+    return tl::unexpected(std::move(all));
+  }
   return std::move(*made);
 }
 

@@ -69,6 +69,7 @@ struct device_plan {
   node_id node;
   device_kind kind = device_kind::cpu;
   std::uint32_t threads = 1;  ///< that a call of its backend is divided among
+  std::optional<std::uint64_t> memory{};  ///< bytes that its units may need, if the file says so
 };
 
 struct scheduler_role {};
@@ -130,6 +131,7 @@ struct edge_plan {
   std::vector<std::uint32_t> groups;
   std::string name;  ///< "encoder -> decoder activation"
   message_size size;  ///< of an ordinary message; all zero for taps
+  std::uint64_t step_bytes_max = 0;  ///< of all messages of the largest step; taps: 0
   std::uint64_t message_bytes_max = 0;  ///< largest legal message, diagnostics included
   std::uint32_t window_messages = 0;  ///< credit that the consumer grants
   std::uint64_t window_bytes = 0;  ///< the same in bytes, at least message_bytes_max

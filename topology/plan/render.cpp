@@ -4,14 +4,18 @@
 
 #include <algorithm>
 
+#include "topology/plan/internal/texts.hpp"
+
 namespace cedar::topology {
 
 namespace {
 
+using internal::grouped;
+using internal::holds;
 using table = std::vector<std::vector<std::string>>;
 
 bool is_number(const std::string& cell) {
-  return !cell.empty() && cell.find_first_not_of("0123456789,") == std::string::npos;
+  return !cell.empty() && cell.find_first_not_of("0123456789,.") == std::string::npos;
 }
 
 /// Rows of cells as aligned columns, those of numbers (after the heading) to the right.
@@ -40,30 +44,10 @@ std::string aligned(const table& rows) {
   return text;
 }
 
-/// 1234567 as "1,234,567".
-std::string grouped(std::uint64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-  return text;
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
-}
-
-std::string layers_text(layer_range range) {
-  return range.first == range.last ? fmt::format("layer {}", range.first)
-                                   : fmt::format("layers {}-{}", range.first, range.last);
-}
-
-std::string holds(const unit_plan& unit) {
-  if (const auto* stage = std::get_if<stage_role>(&unit.role)) return layers_text(stage->layers);
-  if (const auto* engram = std::get_if<engram_role>(&unit.role)) {
-    return fmt::format("tables of layers {}", fmt::join(engram->layers, ", "));
-  }
-  return "";
 }
 
 /// "cpu0 (cpu)", "cpu0 (cpu, 4 threads)".
@@ -96,33 +80,92 @@ std::string units_text(const plan& planned) {
   return "units\n" + aligned(rows);
 }
 
-/// "513 a row + 20 a request": the formula, without its zero terms.
-std::string formula(const message_size& size) {
-  std::vector<std::string> terms;
-  if (size.per_row != 0) terms.push_back(grouped(size.per_row) + " a row");
-  if (size.per_wanted != 0) terms.push_back(grouped(size.per_wanted) + " a wanted row");
-  if (size.per_request != 0) terms.push_back(grouped(size.per_request) + " a request");
+/// What the units of a device, or the scheduler, need: a line each.
+std::string memory_text(const plan& planned, const cost_basis& basis) {
+  const std::vector<memory_need> units = memory_of_units(planned, basis.load);
+  const std::vector<memory_need> devices = memory_of_devices(planned, basis.load);
+  table rows = {{"device", "weights", "KV", "working", "credit", "total", "has"}};
+  const auto add = [&](const std::string& name, const memory_need& need,
+                       const std::optional<std::uint64_t>& limit) {
+    rows.push_back({name, grouped(need.weights), grouped(need.kv), grouped(need.working),
+                    grouped(need.credit), grouped(need.total()), limit ? grouped(*limit) : ""});
+  };
+  for (const device_plan& device : planned.devices())
+    add(device.name, devices[device.id.value], device.memory);
+  for (const unit_plan& unit : planned.units())
+    if (!unit.device) add("no device (" + unit.name + ")", units[unit.id.value], std::nullopt);
+  return fmt::format("memory (bytes; KV of {} requests of {} positions)\n", basis.load.requests,
+                     basis.load.positions) +
+         aligned(rows);
+}
+
+/// "513 a row + 24 a request": the formula, without its zero terms.
+std::string formula(const edge_plan& edge) {
+  const message_size& size = edge.size;
   std::string text;
-  for (const std::string& term : terms) text += (text.empty() ? "" : " + ") + term;
+  const auto add = [&text](std::uint64_t bytes, const char* of) {
+    if (bytes == 0) return;
+    text += (text.empty() ? "" : " + ") + grouped(bytes) + of;
+  };
+  add(size.per_row, " a row");
+  add(size.per_decoder_row, " a decoder row");
+  add(size.per_wanted, " a wanted row");
+  add(size.per_entry, " an entry");
+  add(size.per_selected, " a chosen entry");
+  add(size.per_earlier_id, " an earlier id");
+  add(size.per_request, " a request");
+  if (edge.groups.empty()) return text;
+  return text + fmt::format(", for each of layers {}", fmt::join(edge.groups, ", "));
+}
+
+std::string edges_text(const plan& planned, const cost_basis& basis) {
+  const step_shape full = planned.limits().largest_step(planned.model());
+  const bool rated = basis.steps_per_second > 0;
+  table rows = {{"id", "edge", "path", "decode row", "decode step", "full step"}};
+  if (rated) rows[0].emplace_back("a second");
+  for (const char* heading : {"credit", "messages", "size of a message"})
+    rows[0].emplace_back(heading);
+  std::uint64_t crossing = 0;
+  std::uint64_t crossing_decode = 0;
+  for (const edge_plan& edge : planned.edges()) {
+    if (edge.kind == edge_kind::tap) continue;
+    const edge_cost cost = cost_of(planned, edge.id, basis);
+    if (edge.crosses()) crossing += cost.largest_step;
+    if (edge.crosses()) crossing_decode += cost.decode_step;
+    rows.push_back({std::to_string(edge.id.value), edge.name,
+                    edge.crosses() ? "between nodes" : "in memory", grouped(cost.decode_row),
+                    grouped(cost.decode_step), grouped(cost.largest_step)});
+    if (rated) rows.back().push_back(grouped(cost.per_second));
+    for (const std::string& cell :
+         {grouped(edge.window_bytes), grouped(std::uint64_t{edge.window_messages}), formula(edge)})
+      rows.back().push_back(cell);
+  }
+  const std::uint64_t requests = std::min(basis.load.requests, planned.limits().rows_per_step);
+  std::string text = fmt::format(
+      "edges (bytes; a decode row is at position {}, a decode step has {} of them, a full step has "
+      "{} rows of {} requests{})\n",
+      std::max(basis.load.positions, 1U) - 1, requests, full.rows, full.requests,
+      rated ? fmt::format(", {:g} decode steps a second", basis.steps_per_second) : "");
+  text += aligned(rows);
+  text += fmt::format("  {} bytes of a decode step cross between nodes, {} of a full step\n",
+                      grouped(crossing_decode), grouped(crossing));
   return text;
 }
 
-std::string edges_text(const plan& planned) {
-  const step_shape full = planned.limits().largest_step(planned.model());
-  table rows = {{"id", "edge", "path", "full step", "credit", "messages", "size"}};
-  std::uint64_t crossing = 0;
-  for (const edge_plan& edge : planned.edges()) {
-    if (edge.kind == edge_kind::tap) continue;
-    const std::uint64_t bytes = edge.size.bytes(full);
-    if (edge.crosses()) crossing += bytes;
-    rows.push_back({std::to_string(edge.id.value), edge.name,
-                    edge.crosses() ? "between nodes" : "in memory", grouped(bytes),
-                    grouped(edge.window_bytes), grouped(edge.window_messages), formula(edge.size)});
+/// Both modes of every split, or nothing if there is none.
+std::string splits_text(const plan& planned, const cost_basis& basis) {
+  const std::vector<split_cost> splits = splits_of(planned, basis);
+  if (splits.empty()) return "";
+  table rows = {{"owner", "mode", "readers", "mirror a row", "gather a row", "replicas"}};
+  for (const split_cost& split : splits) {
+    std::vector<std::string> readers;
+    for (const unit_id reader : split.readers) readers.push_back(planned[reader].name);
+    rows.push_back({"layer " + std::to_string(split.owner), split.gather ? "gather" : "mirror",
+                    joined(readers), grouped(split.mirror_row), grouped(split.gather_row),
+                    grouped(split.mirror_memory)});
   }
-  return fmt::format("edges (bytes; a full step has {} rows of {} requests)\n", full.rows,
-                     full.requests) +
-         aligned(rows) +
-         fmt::format("  {} bytes of a full step cross between nodes\n", grouped(crossing));
+  return "splits (bytes a decode row over all readers; replicas: memory that mirror needs)\n" +
+         aligned(rows);
 }
 
 std::string taps_text(const plan& planned) {
@@ -142,6 +185,9 @@ std::string bounds_text(const plan& planned) {
   const transport_plan& transport = planned.transport();
   const deadlines_plan& deadlines = planned.deadlines();
   const security_plan& security = planned.security();
+  const bool gathers = std::ranges::any_of(planned.edges(), [](const edge_plan& edge) {
+    return edge.kind == edge_kind::gather_request;
+  });
   std::string carrier(to_string(transport.kind));
   if (transport.kind == transport_kind::ucx) {
     carrier +=
@@ -158,9 +204,8 @@ std::string bounds_text(const plan& planned) {
       "ms), "
       "drain {} ms\n"
       "  security   {}, {}\n"
-      "  no deadlock: edges without the scheduler's form no cycle, and every window holds {} "
-      "messages "
-      "of the largest size\n",
+      "  no deadlock: edges without the scheduler's form no cycle, and every window holds the "
+      "messages of {} of the largest steps{}\n",
       to_string(planned.mode()), limits.rows_per_step, limits.requests, limits.context,
       limits.steps_in_flight, limits.prefill_rows, grouped(limits.kv_granules * limits.kv_granule),
       limits.kv_granule, carrier, deadlines.start.count(), deadlines.step.count(),
@@ -168,17 +213,23 @@ std::string bounds_text(const plan& planned) {
       deadlines.drain.count(),
       security.secret_file ? "secret from " + security.secret_file->string()
                            : "a fresh secret for every run",
-      security.allow_remote ? "other hosts may connect" : "loopback only", limits.steps_in_flight);
+      security.allow_remote ? "other hosts may connect" : "loopback only", limits.steps_in_flight,
+      gathers ? "; requests go back along them, and the credit of their replies is reserved" : "");
 }
 
 }  // namespace
 
-std::string render_plan(const plan& planned) {
+std::string render_plan(const plan& planned, const cost_basis& basis) {
   return fmt::format("plan of {}: {} nodes, {} devices, {} units, {} edges\n", planned.file(),
                      planned.nodes().size(), planned.devices().size(), planned.units().size(),
                      planned.edges().size()) +
-         nodes_text(planned) + units_text(planned) + edges_text(planned) + taps_text(planned) +
+         nodes_text(planned) + units_text(planned) + memory_text(planned, basis) +
+         edges_text(planned, basis) + taps_text(planned) + splits_text(planned, basis) +
          bounds_text(planned);
+}
+
+std::string render_plan(const plan& planned) {
+  return render_plan(planned, largest_basis(planned));
 }
 
 }  // namespace cedar::topology

@@ -1,14 +1,25 @@
-// A plan for people.
+// A plan for people and for programs.
 #pragma once
 
 #include <string>
 
+#include "topology/plan/costs.hpp"
 #include "topology/plan/plan.hpp"
 
 namespace cedar::topology {
 
-/// Placement, edges with bytes per row and per step, credits, bounds: a few lines for each, no
-/// colours, ends with a newline.
+/// Placement, memory, edges with bytes per row and per step, splits compared, bounds: a few lines
+/// for each, no colours, ends with a newline.
+std::string render_plan(const plan& planned, const cost_basis& basis);
+/// The same at the plan's limits.
 std::string render_plan(const plan& planned);
+
+/// The same numbers as one JSON object; README.md beside this file describes its layout.
+std::string render_json(const plan& planned, const cost_basis& basis);
+
+/// A drawing: nodes around devices around units in the order of rows, and the edges of rows between
+/// them with the bytes of a decode row. Step tables, verdicts and taps, which go everywhere, are
+/// left out.
+std::string render_svg(const plan& planned, const cost_basis& basis);
 
 }  // namespace cedar::topology

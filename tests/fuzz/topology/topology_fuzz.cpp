@@ -31,6 +31,7 @@ fuzz_material fuzz_corpus() {
                     "security: {allow_remote: true, secret_file: s}",
                     "splits: [{owner: 6, mode: gather}]",
                     "mode: mirror",
+                    "memory: 16GiB",
                     "kind: loopback",
                     "address: ",
                     "&a ",
@@ -119,7 +120,10 @@ void check_plan(const plan& planned) {
                      edge.kind == edge_kind::tap || edge.window_messages == edge.groups.size(),
                  edge.name);
   }
-  CEDAR_ASSERT(!render_plan(planned).empty(), "text");
+  const cost_basis basis = largest_basis(planned);
+  CEDAR_ASSERT(!render_plan(planned, basis).empty(), "text");
+  CEDAR_ASSERT(!render_json(planned, basis).empty(), "JSON");
+  CEDAR_ASSERT(!render_svg(planned, basis).empty(), "SVG");
 }
 
 }  // namespace

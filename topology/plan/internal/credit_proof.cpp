@@ -1,6 +1,7 @@
 #include "topology/plan/internal/credit_proof.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace cedar::topology::internal {
 
@@ -14,7 +15,8 @@ std::string describe_cycle(std::uint32_t start, const std::vector<proof_edge>& e
   std::vector<std::string> names;
   while (true) {
     const auto incoming = std::find_if(edges.begin(), edges.end(), [&](const proof_edge& edge) {
-      return edge.consumer == walk.back() && stuck[edge.producer];
+      return edge.role != edge_role::request && edge.consumer == walk.back() &&
+             stuck[edge.producer];
     });
     names.push_back(incoming->name);
     const auto seen = std::find(walk.begin(), walk.end(), incoming->producer);
@@ -34,11 +36,42 @@ std::string describe_small_windows(std::uint32_t steps_in_flight,
                                    const std::vector<proof_edge>& edges) {
   std::string text;
   for (const proof_edge& edge : edges) {
-    const bool fits = edge.window_messages >= steps_in_flight &&
-                      edge.window_bytes >= edge.message_bytes_max * steps_in_flight;
+    const std::uint64_t messages = (edge.role == edge_role::stream ? steps_in_flight : 1) *
+                                   std::uint64_t{edge.messages_per_step};
+    const bool fits =
+        edge.window_messages >= messages && edge.window_bytes >= edge.message_bytes_max * messages;
     if (fits) continue;
     text += text.empty() ? "windows too small for the steps in flight: '" : ", '";
     text += edge.name + "'";
+  }
+  return text;
+}
+
+/// True if streams lead from `from` to `to`; `order` has every producer before its consumers.
+bool streams_lead(std::uint32_t from, std::uint32_t to, const std::vector<proof_edge>& inner,
+                  const std::vector<std::uint32_t>& order) {
+  std::set<std::uint32_t> reached{from};
+  for (const std::uint32_t unit : order)
+    if (std::ranges::any_of(inner, [&](const proof_edge& edge) {
+          return edge.role == edge_role::stream && edge.consumer == unit &&
+                 reached.contains(edge.producer);
+        }))
+      reached.insert(unit);
+  return from != to && reached.contains(to);
+}
+
+std::string describe_unanswered(const std::vector<proof_edge>& inner,
+                                const std::vector<std::uint32_t>& order) {
+  std::string text;
+  for (const proof_edge& request : inner) {
+    if (request.role != edge_role::request) continue;
+    const bool reply = std::ranges::any_of(inner, [&](const proof_edge& edge) {
+      return edge.role == edge_role::reply && edge.producer == request.consumer &&
+             edge.consumer == request.producer;
+    });
+    if (reply && streams_lead(request.consumer, request.producer, inner, order)) continue;
+    text += text.empty() ? "requests that may never be answered: '" : ", '";
+    text += request.name + "'";
   }
   return text;
 }
@@ -59,7 +92,7 @@ tl::expected<std::vector<std::uint32_t>, std::string> prove_no_deadlock(
     progress = false;
     for (std::uint32_t unit = 0; unit < units_count; ++unit) {
       const bool waits = std::any_of(inner.begin(), inner.end(), [&](const proof_edge& edge) {
-        return edge.consumer == unit && stuck[edge.producer];
+        return edge.role != edge_role::request && edge.consumer == unit && stuck[edge.producer];
       });
       if (!stuck[unit] || waits) continue;
       stuck[unit] = false;
@@ -72,6 +105,8 @@ tl::expected<std::vector<std::uint32_t>, std::string> prove_no_deadlock(
     return tl::unexpected(
         describe_cycle(static_cast<std::uint32_t>(left - stuck.begin()), inner, stuck));
   }
+  const std::string unanswered = describe_unanswered(inner, order);
+  if (!unanswered.empty()) return tl::unexpected(unanswered);
   const std::string small = describe_small_windows(steps_in_flight, edges);
   if (!small.empty()) return tl::unexpected(small);
   return order;

@@ -1,15 +1,26 @@
 // Why no unit of a plan waits for ever.
 //
-// Claim: if (a) the edges that neither leave nor enter the scheduler form no cycle, and (b) every
-// edge's window holds at least one message of the largest size, then every step that the scheduler
-// starts ends. Proof: take the oldest unfinished step s. On each edge the messages before those of
-// s belong to finished steps or to s itself, so they have been or will be consumed without waiting
-// for anything newer, and when a consumer holds nothing the whole window is granted again
-// (flow/edge.hpp): by (b) each message of s gets its credit. By induction along the order that (a)
-// provides, every unit gets all its inputs of s and sends its outputs; the head's proposal ends s.
-// The scheduler takes proposals and taps whatever else it waits for, so edges into it never block.
-// Beyond that, windows of `steps_in_flight` messages mean that no unit waits for credit at all,
-// except for one that is already on its way: (c).
+// Claim: every step that the scheduler starts ends, if
+//   (a) the edges that neither touch the scheduler nor carry requests form no cycle;
+//   (b) every edge's window holds at least one message of the largest size;
+//   (d) every request has a reply edge back, and asks a unit from which streams lead to the one
+//       that asks.
+// Streams: take the oldest unfinished step s. On each edge the messages before those of s belong to
+// finished steps or to s itself, so they have been or will be consumed without waiting for anything
+// newer, and when a consumer holds nothing the whole window is granted again (flow/edge.hpp): by
+// (b) each message of s gets its credit. By induction along the order that (a) provides, every unit
+// gets all its inputs of s and sends its outputs; the head's proposal ends s. The scheduler takes
+// proposals and taps whatever else it waits for, so edges into it never block.
+// Requests: a unit that works on s may wait for a reply. By (d) the unit that it asks stands before
+// it, and has made what s needs of it, because inputs of s came from there. That unit answers from
+// its state as soon as the request is there, even while it waits for a reply itself, and needs no
+// input of a newer step for it. The reply's credit is reserved: of an edge at most one request is
+// unanswered, and whoever asks has taken the reply before, and given its credit back on the way
+// that the next request takes; so the reply finds a whole window, which by (b) holds it. The same
+// is true of the request, whose credit leaves before the reply.
+// Beyond that, (c): windows of the messages of `steps_in_flight` steps mean that no unit waits for
+// credit of a stream at all, except for one that is already on its way. Windows of requests and
+// replies hold the messages of one step: a unit works on one step at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +30,12 @@
 
 namespace cedar::topology::internal {
 
+enum class edge_role : std::uint8_t {
+  stream,  ///< sent when it is made
+  request,  ///< sent while a unit works on a step; it then waits for the reply
+  reply,
+};
+
 /// An edge as the proof sees it; unit 0..units_count-1.
 struct proof_edge {
   std::uint32_t producer = 0;
@@ -27,11 +44,13 @@ struct proof_edge {
   std::uint64_t message_bytes_max = 0;
   std::uint32_t window_messages = 0;
   std::uint64_t window_bytes = 0;
+  edge_role role = edge_role::stream;
+  std::uint32_t messages_per_step = 1;
 };
 
-/// Checks (a), (b) and (c). Returns an order of the units in which every edge that does not touch
-/// `scheduler` points forward. Error: the cycle by the names of its edges, or the edges whose
-/// window is too small.
+/// Checks (a) to (d). Returns an order of the units in which every edge that does not touch
+/// `scheduler`, and is no request, points forward. Error: the cycle by the names of its edges, the
+/// requests that nobody could answer, or the edges whose window is too small.
 tl::expected<std::vector<std::uint32_t>, std::string> prove_no_deadlock(
     std::uint32_t units_count, std::uint32_t scheduler, std::uint32_t steps_in_flight,
     const std::vector<proof_edge>& edges);

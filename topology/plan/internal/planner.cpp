@@ -24,6 +24,11 @@ std::vector<std::uint32_t> within(const std::vector<std::uint32_t>& layers, laye
   return out;
 }
 
+edge_role role_of(edge_kind kind) {
+  if (kind == edge_kind::gather_request) return edge_role::request;
+  return kind == edge_kind::gathered ? edge_role::reply : edge_role::stream;
+}
+
 bool of_a_layer(edge_kind kind) {
   return kind == edge_kind::engram_rows || kind == edge_kind::shared_kv ||
          kind == edge_kind::index_keys || kind == edge_kind::selection ||
@@ -53,9 +58,9 @@ tl::expected<plan, std::string> planner::make() {
   std::vector<proof_edge> edges;
   for (const edge_plan& edge : plan_.edges_) {
     if (edge.kind == edge_kind::tap) continue;  // several a step; the scheduler always takes them
-    if (!edge.groups.empty()) continue;  // requests and replies
     edges.push_back({edge.producer.value, edge.consumer.value, edge.name, edge.message_bytes_max,
-                     edge.window_messages, edge.window_bytes});
+                     edge.window_messages, edge.window_bytes, role_of(edge.kind),
+                     edge.messages_per_step()});
   }
   const auto proof = prove_no_deadlock(static_cast<std::uint32_t>(plan_.units_.size()),
                                        scheduler_.value, plan_.limits_.steps_in_flight, edges);
@@ -120,8 +125,10 @@ void planner::place_nodes_and_devices() {
     const auto node = index_of_node(document_, entry.node.value);
     const auto kind = device_kind_of(entry.kind.value);
     CEDAR_ASSERT(node && kind, "devices were checked");
-    plan_.devices_.push_back({device_id{static_cast<std::uint32_t>(plan_.devices_.size())},
-                              entry.name.value, node_id{*node}, *kind, entry.threads.value});
+    device_plan device{device_id{static_cast<std::uint32_t>(plan_.devices_.size())},
+                       entry.name.value, node_id{*node}, *kind, entry.threads.value};
+    if (entry.memory.given) device.memory = entry.memory.value;
+    plan_.devices_.push_back(std::move(device));
   }
 }
 
@@ -205,7 +212,8 @@ void planner::connect(edge_kind kind, unit_id producer, unit_id consumer, const 
   edge.layer = layer;
   if (of_a_layer(kind)) edge.name += " of layer " + std::to_string(layer);
   edge.size = size;
-  edge.message_bytes_max = size.bytes(largest) + extra_bytes;
+  edge.step_bytes_max = size.bytes(largest);
+  edge.message_bytes_max = edge.step_bytes_max + extra_bytes;
   edge.window_messages = steps;
   edge.window_bytes = steps * edge.message_bytes_max;
   edge.queue_messages_max = steps;
@@ -246,6 +254,7 @@ void planner::connect_gather(unit_id reader, std::uint32_t owner) {
     edge.size = size;
     edge.message_bytes_max = size.bytes(largest);
     edge.window_messages = edge.messages_per_step();
+    edge.step_bytes_max = edge.window_messages * edge.message_bytes_max;
     edge.window_bytes = edge.window_messages * edge.message_bytes_max;
     edge.queue_messages_max = edge.window_messages;
     plan_.edges_.push_back(std::move(edge));

@@ -58,4 +58,39 @@ BOOST_AUTO_TEST_CASE(a_loop_through_the_scheduler_is_bounded_by_its_windows) {
   BOOST_TEST(few_bytes.error() == "windows too small for the steps in flight: '1>0'");
 }
 
+BOOST_AUTO_TEST_CASE(requests_may_go_back_along_the_streams) {
+  auto ask = edge(3, 1);
+  ask.role = edge_role::request;
+  auto answer = edge(1, 3);
+  answer.role = edge_role::reply;
+  ask.name = "ask";
+  answer.name = "answer";
+  // Two messages a step, in windows of one step however many are in flight.
+  ask.messages_per_step = answer.messages_per_step = 2;
+  const std::vector<proof_edge> chain = {edge(1, 2), edge(2, 3), ask, answer};
+  BOOST_TEST(prove_no_deadlock(4, 0, 2, chain).has_value());
+
+  const auto refused = [](const std::vector<proof_edge>& edges, const std::string& text) {
+    const auto proof = prove_no_deadlock(4, 0, 2, edges);
+    BOOST_REQUIRE(!proof);
+    BOOST_TEST(proof.error() == text);
+  };
+  refused({edge(1, 2), edge(2, 3), ask}, "requests that may never be answered: 'ask'");
+  // What it asks for was not made when its inputs were.
+  refused({edge(2, 3), ask, answer}, "requests that may never be answered: 'ask'");
+  refused({edge(1, 2), edge(2, 3), edge(3, 1), ask, answer},
+          "edges wait for each other in a circle: '1>2', '2>3', '3>1'");
+  auto short_answer = answer;
+  short_answer.window_messages = 1;
+  refused({edge(1, 2), edge(2, 3), ask, short_answer},
+          "windows too small for the steps in flight: 'answer'");
+  short_answer = answer;
+  short_answer.window_bytes = 19;
+  refused({edge(1, 2), edge(2, 3), ask, short_answer},
+          "windows too small for the steps in flight: 'answer'");
+  // The same edges without their roles are a cycle.
+  refused({edge(1, 2), edge(2, 3), edge(3, 1)},
+          "edges wait for each other in a circle: '1>2', '2>3', '3>1'");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

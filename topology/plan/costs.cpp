@@ -1,0 +1,93 @@
+#include "topology/plan/costs.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "runtime/model/schedule.hpp"
+#include "runtime/model/sharing.hpp"
+
+namespace cedar::topology {
+
+namespace {
+
+std::uint32_t last_position(const cost_basis& basis) {
+  return std::max(basis.load.positions, 1U) - 1;
+}
+
+double entries_a_row(const edge_plan& edge, const model::schedule& schedule) {
+  return edge.size.per_entry == 0 ? 0 : 1.0 / schedule[edge.layer].ratio;
+}
+
+double as_double(std::uint64_t bytes) {
+  return static_cast<double>(bytes);
+}
+
+/// Index sources by which the layers of a stage read `owner`.
+std::set<std::uint32_t> groups_of(const stage_role& stage, const model::schedule& schedule,
+                                  std::uint32_t owner) {
+  std::set<std::uint32_t> sources;
+  for (std::uint32_t layer = stage.layers.first; layer <= stage.layers.last; ++layer)
+    if (schedule[layer].owner == owner) sources.insert(*schedule[layer].index_source);
+  return sources;
+}
+
+}  // namespace
+
+cost_basis largest_basis(const plan& planned) noexcept {
+  return {largest_load(planned), 0};
+}
+
+edge_cost cost_of(const plan& planned, edge_id id, const cost_basis& basis) {
+  const edge_plan& edge = planned[id];
+  const model::model_config& config = planned.model();
+  const model::schedule schedule(config);
+  // Every message of the step has the rows; a gathered one what they chose at its source.
+  std::uint64_t selected = 0;
+  for (const std::uint32_t source : edge.groups)
+    selected += model::selected_count(config, schedule[source], last_position(basis));
+  const message_size& size = edge.size;
+  edge_cost cost;
+  cost.decode_row =
+      edge.messages_per_step() * as_double(size.per_row + size.per_decoder_row + size.per_wanted +
+                                           size.per_earlier_id * config.engram_lookback()) +
+      as_double(size.per_entry) * entries_a_row(edge, schedule) +
+      as_double(size.per_selected * selected);
+  const std::uint64_t requests = std::min(basis.load.requests, planned.limits().rows_per_step);
+  const double spans = as_double(edge.messages_per_step() * size.per_request);
+  cost.decode_step =
+      static_cast<std::uint64_t>(as_double(requests) * (cost.decode_row + spans) + 0.5);
+  cost.largest_step = edge.step_bytes_max;
+  cost.per_second = as_double(cost.decode_step) * basis.steps_per_second;
+  return cost;
+}
+
+std::vector<split_cost> splits_of(const plan& planned, const cost_basis& basis) {
+  const model::model_config& config = planned.model();
+  const model::schedule schedule(config);
+  std::map<std::uint32_t, split_cost> splits;
+  for (const unit_plan& unit : planned.units()) {
+    const auto* stage = std::get_if<stage_role>(&unit.role);
+    if (stage == nullptr) continue;
+    for (const bool gather : {false, true})
+      for (const std::uint32_t owner : gather ? stage->imports.gathered : stage->imports.entries) {
+        split_cost& split = splits[owner];
+        split.owner = owner;
+        split.gather = gather;
+        split.readers.push_back(unit.id);
+        const std::uint32_t ratio = schedule[owner].ratio;
+        split.mirror_row += as_double(shared_kv_size(config).per_entry) / ratio;
+        for (const std::uint32_t source : groups_of(*stage, schedule, owner))
+          split.gather_row +=
+              as_double(selection_size(config, false).per_row) +
+              as_double(gathered_size(config).per_selected *
+                        model::selected_count(config, schedule[source], last_position(basis)));
+        split.mirror_memory += global_bytes(planned, ratio, true, false, basis.load);
+      }
+  }
+  std::vector<split_cost> out;
+  for (auto& [owner, split] : splits) out.push_back(std::move(split));
+  return out;
+}
+
+}  // namespace cedar::topology

@@ -1,0 +1,34 @@
+#include "topology/plan/internal/texts.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace cedar::topology::internal {
+
+std::string grouped(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+std::string grouped(double number) {
+  const auto tenths = static_cast<std::uint64_t>(std::llround(number * 10));
+  const std::string whole = grouped(tenths / 10);
+  return tenths % 10 == 0 ? whole : whole + "." + std::to_string(tenths % 10);
+}
+
+std::string layers_text(layer_range range) {
+  return range.first == range.last ? fmt::format("layer {}", range.first)
+                                   : fmt::format("layers {}-{}", range.first, range.last);
+}
+
+std::string holds(const unit_plan& unit) {
+  if (const auto* stage = std::get_if<stage_role>(&unit.role)) return layers_text(stage->layers);
+  if (const auto* engram = std::get_if<engram_role>(&unit.role)) {
+    return fmt::format("tables of layers {}", fmt::join(engram->layers, ", "));
+  }
+  return "";
+}
+
+}  // namespace cedar::topology::internal

@@ -1,0 +1,181 @@
+#include "topology/plan/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "kernels/ops/entry_format.hpp"
+#include "runtime/memory/kv_page_pool.hpp"
+#include "runtime/model/compressor.hpp"
+#include "runtime/model/manifest.hpp"
+#include "runtime/model/schedule.hpp"
+
+namespace cedar::topology {
+
+namespace {
+
+constexpr std::uint64_t bf16_bytes = 2;
+constexpr std::uint64_t f32_bytes = 4;
+// Rows that a verdict may take back (runtime/stage).
+std::uint64_t ring_slack(const model::model_config& config) noexcept {
+  return config.dspark.block_size + 1;
+}
+
+bool has(const std::vector<std::uint32_t>& layers, std::uint32_t layer) {
+  return std::ranges::find(layers, layer) != layers.end();
+}
+
+/// Whether a unit of this role reads a tensor.
+struct reads {
+  const model::expected_tensor& tensor;
+
+  bool operator()(const scheduler_role&) const noexcept { return false; }
+  bool operator()(const embedding_role&) const noexcept {
+    return tensor.part == model::component::embedding;
+  }
+  bool operator()(const engram_role&) const noexcept {
+    return tensor.part == model::component::engram_table;
+  }
+  bool operator()(const stage_role& stage) const noexcept {
+    return model::in_text_model(tensor) && tensor.part != model::component::engram_table &&
+           tensor.layer && *tensor.layer >= stage.layers.first &&
+           *tensor.layer <= stage.layers.last;
+  }
+  bool operator()(const head_role&) const noexcept { return tensor.part == model::component::head; }
+};
+
+std::uint64_t kv_of(const stage_role& stage, const plan& planned, const memory_load& load) {
+  const model::model_config& config = planned.model();
+  const model::schedule schedule(config);
+  const std::uint64_t slack = ring_slack(config);
+  const std::uint64_t window_row =
+      kernels::entry_bytes(model::window_entry_format, config.head_dim);
+  const std::uint64_t pending_row = 2 * config.head_dim * f32_bytes;
+  std::uint64_t rings = stage.layers.layers_count() * (config.window + slack) * window_row;
+  std::uint64_t pages = 0;
+  for (std::uint32_t layer = stage.layers.first; layer <= stage.layers.last; ++layer) {
+    const model::layer_schedule& entry = schedule[layer];
+    if (entry.mode != model::layer_mode::full) continue;
+    pages += global_bytes(planned, entry.ratio, true, true, load);
+    if (entry.ratio > 1) rings += (entry.ratio - 1 + slack) * pending_row;
+  }
+  for (const std::uint32_t owner : config.kv_sources) {
+    const bool entries = has(stage.imports.entries, owner);
+    const bool keys = has(stage.imports.index_keys, owner);
+    if (entries || keys) pages += global_bytes(planned, schedule[owner].ratio, entries, keys, load);
+  }
+  return rings * load.requests + pages;
+}
+
+/// Bytes of a row while a layer works on it: what attention and experts hold, all at once, though
+/// part of it is reused.
+std::uint64_t layer_row_bytes(const model::model_config& config, const memory_load& load) {
+  const std::uint64_t d = config.width;
+  const std::uint64_t streams = config.streams * (d * bf16_bytes + f32_bytes);
+  const std::uint64_t experts = config.experts_per_token + 1;
+  const std::uint64_t attention =
+      d * (bf16_bytes + 1) + config.q_rank * f32_bytes +
+      2 * std::uint64_t{config.heads} * config.head_dim * bf16_bytes +
+      std::uint64_t{config.o_groups} * config.o_rank * bf16_bytes +
+      std::uint64_t{config.index_heads} * config.index_head_dim * bf16_bytes +
+      load.positions * bf16_bytes + config.index_topk * f32_bytes;
+  const std::uint64_t moe = config.routed_experts * f32_bytes +
+                            experts * (2 * config.expert_inner * f32_bytes + d * bf16_bytes);
+  const std::uint64_t engram =
+      std::uint64_t{config.engram_columns()} * config.engram.head_dim * bf16_bytes + streams;
+  return 3 * streams + attention + moe + engram;
+}
+
+std::uint64_t activations_of(const unit_role& role, const plan& planned, const memory_load& load) {
+  const model::model_config& config = planned.model();
+  const std::uint64_t rows = planned.limits().rows_per_step;
+  if (std::holds_alternative<stage_role>(role)) return rows * layer_row_bytes(config, load);
+  if (std::holds_alternative<head_role>(role))
+    return rows * (config.vocabulary * f32_bytes + config.width * f32_bytes);
+  return 0;
+}
+
+/// Messages of the largest step before they leave; one that goes to several units counts once.
+std::uint64_t staged_at(const plan& planned, unit_id unit) {
+  std::uint64_t bytes = 0;
+  std::vector<std::pair<edge_kind, std::uint32_t>> counted;
+  for (const edge_id id : planned.edges_out_of(unit)) {
+    const edge_plan& edge = planned[id];
+    const std::pair what{edge.kind, edge.layer};
+    if (edge.kind == edge_kind::tap || std::ranges::find(counted, what) != counted.end()) continue;
+    counted.push_back(what);
+    bytes += edge.message_bytes_max;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+memory_need& memory_need::operator+=(const memory_need& other) noexcept {
+  weights += other.weights;
+  kv += other.kv;
+  working += other.working;
+  credit += other.credit;
+  return *this;
+}
+
+memory_load largest_load(const plan& planned) noexcept {
+  return {planned.limits().requests, planned.limits().context};
+}
+
+std::uint64_t global_bytes(const plan& planned, std::uint32_t ratio, bool entries, bool keys,
+                           const memory_load& load) {
+  const model::model_config& config = planned.model();
+  const std::uint64_t bytes =
+      (entries ? kernels::entry_bytes(model::global_entry_format, config.head_dim) : 0) +
+      (keys ? kernels::entry_bytes(model::index_entry_format, config.index_head_dim) : 0);
+  const std::uint64_t page_entries = memory::default_page_entries;
+  const std::uint64_t of_load =
+      load.requests * ((load.positions / ratio + page_entries - 1) / page_entries);
+  // What the budget of all requests together allows.
+  const std::uint64_t allowed =
+      planned.limits().kv_granules * (planned.limits().kv_granule / page_entries / ratio);
+  return std::min(of_load, allowed) * page_entries * bytes;
+}
+
+std::vector<memory_need> memory_of_units(const plan& planned, const memory_load& load) {
+  const model::model_config& config = planned.model();
+  const memory_load capped{load.requests, std::min(load.positions, planned.limits().context)};
+  std::vector<memory_need> needs(planned.units().size());
+  for (const model::expected_tensor& tensor : model::manifest(config))
+    for (const unit_plan& unit : planned.units())
+      if (std::visit(reads{tensor}, unit.role)) needs[unit.id.value].weights += tensor.bytes();
+  for (const unit_plan& unit : planned.units()) {
+    memory_need& need = needs[unit.id.value];
+    if (const auto* stage = std::get_if<stage_role>(&unit.role))
+      need.kv = kv_of(*stage, planned, capped);
+    need.working = activations_of(unit.role, planned, capped) + staged_at(planned, unit.id);
+    for (const edge_id edge : planned.edges_into(unit.id))
+      need.credit += planned[edge].window_bytes;
+  }
+  return needs;
+}
+
+std::vector<memory_need> memory_of_devices(const plan& planned, const memory_load& load) {
+  const std::vector<memory_need> units = memory_of_units(planned, load);
+  std::vector<memory_need> needs(planned.devices().size());
+  for (const unit_plan& unit : planned.units())
+    if (unit.device) needs[unit.device->value] += units[unit.id.value];
+  return needs;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1000 && unit + 1 < units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  if (unit == 0) return fmt::format("{} B", bytes);
+  const int decimals = value < 10 ? 2 : value < 100 ? 1 : 0;
+  return fmt::format("{:.{}f} {}", value, decimals, units[unit]);
+}
+
+}  // namespace cedar::topology
