@@ -125,7 +125,12 @@ result<chat_frame> chat_frame_of(const options& chosen) {
 result<std::vector<token_id>> encode(const text::tokenizer& tokenizer, const prompt_line& line,
                                      const chat_frame& frame) {
   if (line.text.empty()) return fail(errc::invalid_argument, "the prompt is empty");
-  if (!line.chat) return text::tokenize(tokenizer, text::continuation_prompt(line.text));
+  const auto tokens_of = [&](const auto& prompt) -> result<std::vector<token_id>> {
+    auto tokens = text::tokenize(tokenizer, prompt);
+    if (!tokens) return fail(tokens.error().with("the prompt"));
+    return tokens;
+  };
+  if (!line.chat) return tokens_of(text::continuation_prompt(line.text));
   std::vector<text::chat_message> messages;
   if (!frame.system.empty()) {
     messages.emplace_back().role = text::chat_role::system;
@@ -134,7 +139,7 @@ result<std::vector<token_id>> encode(const text::tokenizer& tokenizer, const pro
   messages.emplace_back().content = line.text;
   const auto prompt = text::encode_prompt(messages, frame.how);
   if (!prompt) return fail(prompt.error());
-  return text::tokenize(tokenizer, *prompt);
+  return tokens_of(*prompt);
 }
 
 /// Text of one request as it comes.
