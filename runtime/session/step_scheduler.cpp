@@ -105,6 +105,7 @@ void step_scheduler::admit() {
 }
 
 std::uint32_t step_scheduler::runnable_rows(const request_state& request) const noexcept {
+  if (request.cancelled) return 0;
   const auto held = std::min<std::uint64_t>(request.tokens.size(), kv_.positions(request.granules));
   return static_cast<std::uint32_t>(held) - request.scheduled;
 }
@@ -151,6 +152,11 @@ std::optional<flow::step_table> step_scheduler::next_step() {
   add(true);
   if (answering) room = std::min(room, std::max(limits_.prefill_rows, std::uint32_t{1}));
   add(false);
+  // Somebody's verdict must free a cancelled request: its own if there is no other.
+  const auto idle =
+      std::ranges::find_if(active_, [](const auto& entry) { return entry.second.cancelled; });
+  if (table.spans.empty() && in_flight_.empty() && idle != active_.end())
+    add_span(table, idle->first, idle->second, 1);
   if (table.spans.empty()) return std::nullopt;
   table.step = step_id{next_step_++};
   table.epoch = epoch_;
@@ -221,10 +227,11 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
     if (logit_floats > 0)
       logits = {reinterpret_cast<const float*>(proposal.logits->data()) + row * limits_.vocabulary,
                 count * limits_.vocabulary};
-    const auto events =
-        rows_of_span(span, request, std::span(proposal.tokens).subspan(row, count), logits);
-    row += count;
     --request.steps_in_flight;
+    std::vector<row_event> events;
+    if (!request.cancelled)
+      events = rows_of_span(span, request, std::span(proposal.tokens).subspan(row, count), logits);
+    row += count;
     request.answered = std::max(request.answered, span.first_position + span.rows_count);
     const bool finished = !events.empty() && events.back().finish != finish_reason::none;
     outcome.verdict.commitments.push_back(
@@ -237,6 +244,7 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
     }
   }
   in_flight_.pop_front();
+  free_cancelled(outcome.verdict);
   grow(outcome.verdict);
   return outcome;
 }
@@ -279,6 +287,42 @@ void step_scheduler::grow(flow::verdict& verdict) {
     }
     if (kv_.take(missing)) request.granules += missing;
   }
+}
+
+void step_scheduler::free_cancelled(flow::verdict& verdict) {
+  for (auto it = active_.begin(); it != active_.end();) {
+    const auto& [id, request] = *it;
+    if (!request.cancelled || request.steps_in_flight > 0) {
+      ++it;
+      continue;
+    }
+    const auto settled = std::ranges::find(verdict.commitments, id, &flow::commitment::request);
+    if (settled != verdict.commitments.end())
+      settled->finished = true;
+    else
+      verdict.commitments.push_back({id, request.scheduled, true});
+    kv_.give(request.granules);
+    it = active_.erase(it);
+  }
+}
+
+void step_scheduler::cancel(request_id request) {
+  queue_.erase(request);
+  const auto found = active_.find(request);
+  if (found == active_.end()) return;
+  found->second.cancelled = true;
+  if (found->second.scheduled > 0) return;
+  kv_.give(found->second.granules);  // no stage has heard of it
+  active_.erase(found);
+}
+
+scheduler_load step_scheduler::load() const {
+  scheduler_load out;
+  out.running = static_cast<std::uint32_t>(active_.size());
+  out.waiting = static_cast<std::uint32_t>(queue_.size());
+  out.steps_in_flight = static_cast<std::uint32_t>(in_flight_.size());
+  for (const auto& [id, request] : active_) out.kv_positions += kv_.positions(request.granules);
+  return out;
 }
 
 std::vector<request_id> step_scheduler::fail_all() {

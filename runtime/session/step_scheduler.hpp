@@ -8,7 +8,7 @@
 //    without waiting, because prompt rows are never rejected.
 // 3. Steps are answered in order: accept() takes the proposal of the oldest step in flight.
 // 4. Every request that was submitted ends in exactly one event with a finish reason, or in
-//    fail_all().
+//    fail_all(); or it was cancelled, and has no events from then on.
 // 5. A request's decoder_begin is settled by its prompt and its mode, and is the same in all its
 //    spans.
 // 6. Requests in the pipeline hold no more KV than the budget. One that grows may take the KV of a
@@ -54,6 +54,16 @@ struct step_outcome {
   std::vector<row_event> events;  ///< in row order
 };
 
+/// What the scheduler has to do, for people who look.
+struct scheduler_load {
+  std::uint32_t running = 0;  ///< requests that hold state in the pipeline
+  std::uint32_t waiting = 0;  ///< requests in the queue
+  std::uint32_t steps_in_flight = 0;
+  std::uint64_t kv_positions = 0;  ///< positions that the running requests hold
+
+  friend bool operator==(const scheduler_load&, const scheduler_load&) = default;
+};
+
 class step_scheduler {
  public:
   explicit step_scheduler(const scheduler_limits& limits)
@@ -72,6 +82,11 @@ class step_scheduler {
   /// the step did not want); the scheduler is unchanged then.
   result<step_outcome> accept(const flow::proposal& proposal);
 
+  /// Gives a request up, without further events: at once if it waits; else the next verdict frees
+  /// it, or that of the last step in flight that has rows of it. Unknown and finished requests are
+  /// ignored.
+  void cancel(request_id request);
+
   /// Gives every request up and raises the epoch: late messages of the old one are void. Returns
   /// the requests that were given up.
   std::vector<request_id> fail_all();
@@ -84,6 +99,7 @@ class step_scheduler {
   std::size_t steps_in_flight() const noexcept { return in_flight_.size(); }
   /// Requests that were submitted and have not finished.
   std::size_t requests() const noexcept { return active_.size() + queue_.size(); }
+  scheduler_load load() const;
   /// Of a request that is active or has just finished with the last accept().
   const usage* usage_of(request_id request) const;
 
@@ -97,6 +113,7 @@ class step_scheduler {
     std::uint32_t scheduled = 0;  ///< rows put into steps since admission
     std::uint32_t steps_in_flight = 0;  ///< that have rows of it
     std::uint64_t granules = 0;  ///< of KV, from admission on for all of `tokens`
+    bool cancelled = false;
     usage used;
 
     bool decodes() const noexcept { return scheduled >= prefill_end; }
@@ -113,6 +130,7 @@ class step_scheduler {
                                       std::span<const float> logits);
   finish_reason take_token(request_state& request, token_id token);
   void grow(flow::verdict& verdict);
+  void free_cancelled(flow::verdict& verdict);
   request_map::iterator victim_of(request_id grower);
   void preempt(request_map::iterator victim, flow::verdict& verdict);
 

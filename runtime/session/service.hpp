@@ -1,0 +1,63 @@
+// Generations that come and go at any time: what a server needs of the engine in this process, or
+// of a pipeline of actors. (generator.hpp runs a batch to its end.)
+//
+// 1. submit(), cancel() and status() may be called from any thread, also from within an event; they
+//    do not wait for the pipeline.
+// 2. Events of all requests come from one thread, those of a request in order. They must not block,
+//    and must not throw.
+// 3. Every request that was submitted ends in exactly one on_finished or on_failed, the last of its
+//    events.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/session/request.hpp"
+#include "runtime/session/step_scheduler.hpp"
+
+namespace cedar::session {
+
+struct request_events {
+  std::function<void(const row_event&)> on_row;
+  std::function<void(const usage&)> on_finished;
+  /// Errors: those of step_scheduler::submit (invalid_argument, capacity: the request never ran);
+  /// cancelled; why the pipeline cannot go on (peer_lost, timeout, ...).
+  std::function<void(const error&)> on_failed;
+};
+
+/// A placed part of the pipeline.
+struct unit_status {
+  std::string unit;
+  std::string node;
+  bool up = false;
+};
+
+struct service_status {
+  std::vector<unit_status> units;
+  std::string problem;  ///< why nothing can be generated; empty: all is well
+  scheduler_load load;
+};
+
+/// What somebody who takes requests must know of the pipeline.
+struct service_limits {
+  std::uint32_t context_max = 1;  ///< positions of one request, prompt included
+  std::uint32_t vocabulary = 0;
+  token_id eos_token = 1;
+};
+
+class generation_service {
+ public:
+  virtual ~generation_service() = default;
+
+  virtual service_limits limits() const = 0;
+  /// The id is the service's own, for cancel(); events of the request may come before it returns.
+  virtual request_id submit(generation_request request, request_events events) = 0;
+  /// Gives a request up, everywhere within one step; it ends with errc::cancelled unless it has
+  /// ended by itself.
+  virtual void cancel(request_id request) = 0;
+  virtual service_status status() const = 0;
+};
+
+}  // namespace cedar::session
