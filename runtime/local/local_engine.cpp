@@ -51,6 +51,23 @@ result<std::unique_ptr<local_engine>> local_engine::open(const stage::model_sour
                                                         std::move(*head)));
 }
 
+session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max) const {
+  session::scheduler_limits limits{
+      .rows_per_step = options_.rows_per_step,
+      .requests_max = options_.requests_max,
+      .queue_max = queue_max,
+      .context_max = options_.context_max,
+      .steps_in_flight = 1,
+      .vocabulary = source_.config().vocabulary,
+      .lookback = source_.config().engram_lookback(),
+      .eos_token = source_.config().eos_token,
+      .window = source_.config().window,
+  };
+  limits.kv_granule = granule_of(source_);
+  if (options_.kv_positions > 0) limits.kv_granules = options_.kv_positions / limits.kv_granule;
+  return limits;
+}
+
 result<flow::proposal> local_engine::run(const flow::step_table& table,
                                          const std::function<void(flow::tap)>& on_tap,
                                          const stage::selection_overrides& overrides) {
@@ -67,20 +84,7 @@ result<flow::proposal> local_engine::run(const flow::step_table& table,
 result<std::vector<session::usage>> local_engine::generate(
     const std::vector<session::generation_request>& requests,
     const session::generation_sink& sink) {
-  session::scheduler_limits limits{
-      .rows_per_step = options_.rows_per_step,
-      .requests_max = options_.requests_max,
-      .queue_max = static_cast<std::uint32_t>(requests.size()),
-      .context_max = options_.context_max,
-      .steps_in_flight = 1,
-      .vocabulary = source_.config().vocabulary,
-      .lookback = source_.config().engram_lookback(),
-      .eos_token = source_.config().eos_token,
-      .window = source_.config().window,
-  };
-  limits.kv_granule = granule_of(source_);
-  if (options_.kv_positions > 0) limits.kv_granules = options_.kv_positions / limits.kv_granule;
-  session::step_scheduler scheduler(limits);
+  session::step_scheduler scheduler(scheduler_limits(static_cast<std::uint32_t>(requests.size())));
   const auto ids = scheduler.submit(requests);
   if (!ids) return fail(ids.error());
   std::map<request_id, std::size_t> index_of;

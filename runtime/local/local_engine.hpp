@@ -31,6 +31,9 @@ class local_engine final : public session::generator {
       const std::vector<session::generation_request>& requests,
       const session::generation_sink& sink) override;
 
+  /// For a scheduler whose steps run() takes, with a queue of `queue_max` requests.
+  session::scheduler_limits scheduler_limits(std::uint32_t queue_max) const;
+
   /// One step, for callers that build their own. Taps that the step names go to `on_tap`.
   result<flow::proposal> run(const flow::step_table& table,
                              const std::function<void(flow::tap)>& on_tap,

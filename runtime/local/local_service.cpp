@@ -1,0 +1,104 @@
+#include "runtime/local/local_service.hpp"
+
+namespace cedar::local {
+
+local_service::local_service(local_engine& engine, std::uint32_t queue_max)
+    : engine_(engine),
+      limits_(engine.scheduler_limits(queue_max)),
+      scheduler_(limits_),
+      thread_([this] { run(); }) {}
+
+local_service::~local_service() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stop_ = true;
+  }
+  arrived_.notify_one();
+  thread_.join();
+}
+
+session::service_limits local_service::limits() const {
+  return {limits_.context_max, limits_.vocabulary, limits_.eos_token};
+}
+
+request_id local_service::submit(session::generation_request request,
+                                 session::request_events events) {
+  const std::scoped_lock lock(mutex_);
+  const request_id ticket{next_ticket_++};
+  submitted_.push_back({ticket, std::move(request), std::move(events)});
+  arrived_.notify_one();
+  return ticket;
+}
+
+void local_service::cancel(request_id request) {
+  const std::scoped_lock lock(mutex_);
+  cancelled_.push_back(request);
+  arrived_.notify_one();
+}
+
+session::service_status local_service::status() const {
+  const std::scoped_lock lock(mutex_);
+  return {{{"engine", "local", !failure_}}, failure_ ? failure_->message : "", load_};
+}
+
+void local_service::start(submission order) {
+  if (failure_) return order.events.on_failed(*failure_);
+  const auto ids = scheduler_.submit({std::move(order.request)});
+  if (!ids) return order.events.on_failed(ids.error());
+  requests_.add(order.ticket, ids->front(), std::move(order.events));
+}
+
+bool local_service::take_orders() {
+  std::vector<submission> submitted;
+  std::vector<request_id> cancelled;
+  {
+    std::unique_lock lock(mutex_);
+    load_ = scheduler_.load();
+    if (scheduler_.requests() == 0)
+      arrived_.wait(lock, [&] { return stop_ || !submitted_.empty() || !cancelled_.empty(); });
+    submitted.swap(submitted_);
+    cancelled.swap(cancelled_);
+    if (stop_) {
+      lock.unlock();
+      const error ended{errc::cancelled, "the server is stopping"};
+      for (const submission& order : submitted) order.events.on_failed(ended);
+      requests_.fail_all(ended);
+      return false;
+    }
+  }
+  for (submission& order : submitted) start(std::move(order));
+  for (const request_id ticket : cancelled)
+    if (const auto running = requests_.cancel(ticket)) scheduler_.cancel(*running);
+  return true;
+}
+
+result<void> local_service::run_step(const flow::step_table& table) {
+  const result<flow::proposal> proposal = engine_.run(table, {});
+  if (!proposal) return fail(proposal.error());
+  const result<session::step_outcome> outcome = scheduler_.accept(*proposal);
+  if (!outcome) return fail(outcome.error());
+  engine_.apply(outcome->verdict);
+  for (const session::row_event& event : outcome->events) {
+    requests_.row(event);
+    if (event.finish != session::finish_reason::none)
+      requests_.finished(event.request, *scheduler_.usage_of(event.request));
+  }
+  return {};
+}
+
+void local_service::run() {
+  while (take_orders()) {
+    const auto table = scheduler_.next_step();
+    if (!table) continue;
+    const result<void> ran = run_step(*table);
+    if (ran) continue;
+    {
+      const std::scoped_lock lock(mutex_);
+      failure_ = ran.error();
+    }
+    scheduler_.fail_all();
+    requests_.fail_all(ran.error());
+  }
+}
+
+}  // namespace cedar::local

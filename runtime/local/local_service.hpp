@@ -1,0 +1,61 @@
+// The local engine as a service: requests come from any thread at any time, and run together.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "runtime/local/local_engine.hpp"
+#include "runtime/session/service_requests.hpp"
+
+namespace cedar::local {
+
+/// Runs the engine in a thread of its own, which sleeps while there is nothing to do, and which
+/// calls the events. The destructor ends all requests with errc::cancelled.
+class local_service final : public session::generation_service {
+ public:
+  /// `engine` must outlive the service, and must be used by nobody else meanwhile. `queue_max`:
+  /// requests that may wait.
+  local_service(local_engine& engine, std::uint32_t queue_max);
+  ~local_service() override;
+
+  session::service_limits limits() const override;
+  request_id submit(session::generation_request request, session::request_events events) override;
+  void cancel(request_id request) override;
+  session::service_status status() const override;
+
+ private:
+  struct submission {
+    request_id ticket;
+    session::generation_request request;
+    session::request_events events;
+  };
+
+  void run();
+  /// Takes what came from other threads; waits for it while there is nothing to run. False: stop.
+  bool take_orders();
+  void start(submission order);
+  result<void> run_step(const flow::step_table& table);
+
+  local_engine& engine_;
+  session::scheduler_limits limits_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<submission> submitted_;
+  std::vector<request_id> cancelled_;
+  std::uint64_t next_ticket_ = 1;
+  bool stop_ = false;
+  std::optional<error> failure_;
+  session::scheduler_load load_;
+
+  // Of the engine's thread.
+  session::step_scheduler scheduler_;
+  session::service_requests requests_;
+  std::thread thread_;
+};
+
+}  // namespace cedar::local
