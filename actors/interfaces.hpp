@@ -27,6 +27,7 @@ using packet_ref = std::shared_ptr<const flow::stamped_message>;
 using bind_atom = caf::atom_constant<caf::atom("bind")>;
 using bound_atom = caf::atom_constant<caf::atom("bound")>;
 using submit_atom = caf::atom_constant<caf::atom("submit")>;
+using cancel_atom = caf::atom_constant<caf::atom("cancel")>;
 using fail_atom = caf::atom_constant<caf::atom("fail")>;
 using deadline_atom = caf::atom_constant<caf::atom("deadline")>;
 
@@ -63,6 +64,7 @@ using request_ids_ref = std::shared_ptr<const std::vector<request_id>>;
 
 using scheduler_actor =
     unit_actor::extend<caf::replies_to<submit_atom, requests_ref>::with<request_ids_ref>,
+                       caf::reacts_to<cancel_atom, std::uint64_t>,  ///< a request_id's value
                        caf::reacts_to<fail_atom, fault_ref>, caf::reacts_to<deadline_atom>>;
 
 }  // namespace cedar::actors

@@ -28,6 +28,7 @@ struct scheduler_state {
   std::map<step_id, caf::actor_clock::time_point> started;  ///< steps in flight
   /// Since when a verdict waits for credit; no step starts meanwhile, so no step's deadline runs.
   std::optional<caf::actor_clock::time_point> verdict_waits;
+  session::scheduler_load load;  ///< as the listener knows it
   bool timed = false;  ///< a deadline message is on its way: at most one is
 
   /// Hands out steps while there are rows, room and credit.
@@ -42,6 +43,10 @@ struct scheduler_state {
       verdict_waits.reset();
     else if (!verdict_waits)
       verdict_waits = now;
+  }
+
+  void tell_load() {
+    if (listener.on_load && load != core->load()) listener.on_load(load = core->load());
   }
 
   /// What has been awaited longest: the oldest step's proposal, or credit for a verdict.
@@ -112,6 +117,7 @@ void watch(scheduler_pointer self, std::chrono::milliseconds deadline) {
 
 void pump(scheduler_pointer self, std::chrono::milliseconds deadline) {
   self->state.pump(self->clock().now());
+  self->state.tell_load();
   watch(self, deadline);
 }
 
@@ -152,6 +158,10 @@ scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
         if (!ids) return to_caf(ids.error());
         pump(self, deadline);
         return request_ids_ref(std::make_shared<const std::vector<request_id>>(std::move(*ids)));
+      },
+      [self, deadline](cancel_atom, std::uint64_t request) {
+        self->state.core->cancel(request_id{request});
+        pump(self, deadline);
       },
       [self](fail_atom, const fault_ref& what) { self->state.give_up(*what); },
       [self, deadline](deadline_atom) { judge(self, deadline); },

@@ -25,6 +25,8 @@ struct scheduler_listener {
   /// A request has ended well.
   std::function<void(request_id, const session::usage&)> on_finished;
   std::function<void(flow::tap)> on_tap;
+  /// What there is to do has changed. May be empty.
+  std::function<void(const session::scheduler_load&)> on_load;
   /// The pipeline cannot go on: the requests that were given up, and why.
   std::function<void(const std::vector<request_id>&, const fault&)> on_failed;
 };

@@ -302,6 +302,10 @@ actors::scheduler_listener cluster::listener() {
         events_.push(finished_event{request, used});
       },
       [this](flow::tap tap) { events_.push(std::move(tap)); },
+      [this](const session::scheduler_load& load) {
+        const std::scoped_lock lock(load_mutex_);
+        load_ = load;
+      },
       [this](const std::vector<request_id>&, const actors::fault& what) { events_.push(what); }};
 }
 
@@ -372,9 +376,14 @@ result<void> cluster::wire_all() {
 }
 
 error cluster::root_cause(error first) {
+  std::vector<event> of_no_use;
+  return root_cause(std::move(first), of_no_use);
+}
+
+error cluster::root_cause(error first, std::vector<event>& others) {
   const auto until = wait_clock::now() + look_interval;
   while (auto news = events_.pop(std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::max(until - wait_clock::now(), wait_clock::duration::zero()))))
+             std::max(until - wait_clock::now(), wait_clock::duration::zero())))) {
     if (const auto* lost = std::get_if<lost_event>(&*news)) {
       return describe_loss(*lost);
     } else if (const auto* deployed = std::get_if<deployed_event>(&*news)) {
@@ -382,7 +391,28 @@ error cluster::root_cause(error first) {
     } else if (const auto* wired = std::get_if<wired_event>(&*news)) {
       if (!wired->bound) return wired->bound.error();
     }
+    others.push_back(std::move(*news));
+  }
   return first;
+}
+
+result<std::vector<request_id>> cluster::submit(std::vector<session::generation_request> requests) {
+  result<std::vector<request_id>> out;
+  const caf::scoped_actor self{*system_};
+  // SHARED: by the submit message only.
+  const auto shared =
+      std::make_shared<const std::vector<session::generation_request>>(std::move(requests));
+  self->request(local_.at(plan_->client().id)->scheduler(), plan_->deadlines().step,
+                actors::submit_atom::value, shared)
+      .receive([&](const actors::request_ids_ref& ids) { out = *ids; },
+               [&](const caf::error& what) { out = fail(actors::from_caf(*system_, what)); });
+  return out;
+}
+
+void cluster::give_up(const error& why) {
+  caf::anon_send(
+      local_.at(plan_->client().id)->scheduler(), actors::fail_atom::value,
+      actors::fault_ref(std::make_shared<const actors::fault>(actors::fault{"client", why})));
 }
 
 result<void> cluster::take(event& news, const session::generation_sink& sink,
@@ -416,18 +446,10 @@ result<void> cluster::submit_some(const std::vector<session::generation_request>
   const std::size_t until =
       std::min(requests.size(), finished + 2 * std::size_t{plan_->limits().requests});
   if (running.submitted >= until) return {};
-  result<void> submitted;
-  const caf::scoped_actor self{*system_};
-  self->request(local_.at(plan_->client().id)->scheduler(), plan_->deadlines().step,
-                actors::submit_atom::value,
-                std::make_shared<const std::vector<session::generation_request>>(
-                    requests.data() + running.submitted, requests.data() + until))
-      .receive(
-          [&](const actors::request_ids_ref& ids) {
-            for (const request_id id : *ids) running.index_of.emplace(id, running.submitted++);
-          },
-          [&](const caf::error& what) { submitted = fail(actors::from_caf(*system_, what)); });
-  return submitted;
+  const auto ids = submit({requests.data() + running.submitted, requests.data() + until});
+  if (!ids) return fail(ids.error());
+  for (const request_id id : *ids) running.index_of.emplace(id, running.submitted++);
+  return {};
 }
 
 result<std::vector<session::usage>> cluster::generate(
@@ -456,9 +478,7 @@ result<std::vector<session::usage>> cluster::generate(
   }
   if (taken) return std::move(running.used);
   failure_ = taken.error();
-  caf::anon_send(local_.at(plan_->client().id)->scheduler(), actors::fail_atom::value,
-                 actors::fault_ref(std::make_shared<const actors::fault>(
-                     actors::fault{"client", taken.error()})));
+  give_up(*failure_);
   return fail(taken.error());
 }
 

@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "runtime/session/generator.hpp"
+#include "runtime/session/service.hpp"
 #include "topology/launch/child_process.hpp"
 #include "topology/launch/controller.hpp"
 #include "topology/launch/event_queue.hpp"
@@ -58,7 +60,8 @@ class cluster final : public session::generator {
       const std::vector<session::generation_request>& requests,
       const session::generation_sink& sink) override;
 
-  /// Ends start() or generate(), now or the next, with errc::cancelled. From any thread.
+  /// Ends start() or generate(), now or the next, with errc::cancelled; a cluster_service's
+  /// requests likewise. From any thread.
   void interrupt();
 
   /// Both after start() has read the topology.
@@ -75,6 +78,8 @@ class cluster final : public session::generator {
   void stop();
 
  private:
+  friend class cluster_service;
+
   struct rows_event {
     flow::proposal proposal;  // keeps the logits of `events` alive
     std::vector<session::row_event> events;
@@ -106,9 +111,19 @@ class cluster final : public session::generator {
     error reason;
   };
   struct interrupted_event {};
-  using event =
-      std::variant<rows_event, finished_event, flow::tap, actors::fault, joined_event, left_event,
-                   refused_event, deployed_event, wired_event, lost_event, interrupted_event>;
+  /// Orders of a cluster_service.
+  struct submit_event {
+    request_id ticket;
+    session::generation_request request;
+    session::request_events events;
+  };
+  struct cancel_event {
+    request_id ticket;
+  };
+  struct end_event {};
+  using event = std::variant<rows_event, finished_event, flow::tap, actors::fault, joined_event,
+                             left_event, refused_event, deployed_event, wired_event, lost_event,
+                             interrupted_event, submit_event, cancel_event, end_event>;
   /// What start() waits for: nodes that got so far.
   using progress_set = std::set<node_id>;
 
@@ -145,7 +160,13 @@ class cluster final : public session::generator {
   result<void> take(event& news, const session::generation_sink& sink,
                     progress_of_requests& requests);
   /// A node's loss may show first as somebody else's fault: waits a moment for a better reason.
+  /// Other news of that moment goes to `others`, or nowhere.
   error root_cause(error first);
+  error root_cause(error first, std::vector<event>& others);
+  /// The scheduler's ids of requests that it takes.
+  result<std::vector<request_id>> submit(std::vector<session::generation_request> requests);
+  /// Tells the scheduler that its requests cannot go on.
+  void give_up(const error& why);
   error describe_loss(const lost_event& lost);
 
   node_settings settings_of(const node_plan& node);
@@ -181,6 +202,9 @@ class cluster final : public session::generator {
   std::optional<error> failure_;  ///< why nothing can be generated any more
   bool ready_ = false;
   bool stopped_ = false;
+
+  mutable std::mutex load_mutex_;
+  session::scheduler_load load_;  ///< of the scheduler, which tells it at any time
 };
 
 }  // namespace cedar::topology

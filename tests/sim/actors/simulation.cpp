@@ -178,6 +178,7 @@ void simulation::spawn_scheduler() {
       },
       [this](request_id request, const session::usage& used) { finished[request] = used; },
       [this](flow::tap tap) { taps.push_back(std::move(tap)); },
+      {},  // nobody looks at the load
       [this](const std::vector<request_id>& requests, const actors::fault& why) {
         given_up.insert(given_up.end(), requests.begin(), requests.end());
         given_up_for.push_back(why);
