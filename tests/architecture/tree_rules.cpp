@@ -34,6 +34,8 @@ const std::vector<confined> confined_includes = {
     {"oneapi/", {"kernels/cpu/"}},
     {"cuda", {"kernels/cuda/"}},
     {"nccl", {"kernels/cuda/"}},
+    {"boost/", {"runtime/http/"}},
+    {"prometheus/", {"runtime/http/"}},
     {"iostream", {"tools/"}},
 };
 

@@ -1,0 +1,56 @@
+// Bodies of POST /v1/completions and /v1/chat/completions as values that cannot be wrong.
+//
+// What would change an answer if it were overlooked is refused, by its name: unknown members, wrong
+// types, values out of range, all of them in one error. Members of OpenAI's interface that change
+// nothing here (user, metadata, ...) are taken and ignored.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "runtime/flow/sampling.hpp"
+#include "runtime/http/body_reader.hpp"
+
+namespace cedar::http {
+
+inline constexpr std::uint32_t choices_max = 16;
+inline constexpr std::uint32_t prompts_max = 16;
+inline constexpr std::uint32_t stops_max = 16;
+inline constexpr std::size_t stop_bytes_max = 512;
+inline constexpr std::uint32_t top_logprobs_max = 20;
+
+/// What both kinds of requests have.
+struct generation_ask {
+  std::string model;
+  std::uint32_t n = 1;
+  std::optional<std::uint32_t> new_tokens_max;
+  bool ignore_eos = false;
+  bool stream = false;
+  bool include_usage = false;  ///< stream_options.include_usage
+  std::vector<std::string> stops;
+  bool logprobs = false;
+  std::uint32_t top_logprobs = 0;
+  /// Without seed and choice. Temperature is 1 unless the request says otherwise.
+  flow::sampling_options sampling;
+  std::optional<std::uint64_t> seed;
+};
+
+struct completion_ask : generation_ask {
+  /// A text, which is continued after a begin-of-sequence token, or token ids as they are.
+  using prompt = std::variant<std::string, std::vector<token_id>>;
+  std::vector<prompt> prompts;  ///< at least one
+};
+
+/// Errors: 400.
+api_result<completion_ask> parse_completion(std::string_view body);
+
+/// The members of generation_ask but logprobs. `max_tokens_names`: what the length is called.
+void read_generation(body_reader& body, std::initializer_list<const char*> max_tokens_names,
+                     generation_ask& to);
+
+}  // namespace cedar::http

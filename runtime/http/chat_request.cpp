@@ -1,0 +1,79 @@
+#include "runtime/http/chat_request.hpp"
+
+#include "runtime/text/chat_json.hpp"
+
+namespace cedar::http {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+void read_thinking(body_reader& body, text::prompt_options& frame) {
+  if (const json* effort = body.find("reasoning_effort"); effort != nullptr && *effort != "none") {
+    const auto read = text::read_effort(*effort);
+    if (!read) return body.mistake("reasoning_effort", read.error().message);
+    frame.mode = text::chat_mode::thinking;
+    frame.effort = *read;
+  }
+  const json* thinking = body.find("thinking");
+  if (thinking == nullptr) return;
+  const json type = thinking->is_object() ? thinking->value("type", json()) : json();
+  if (thinking->size() != 1 || (type != "enabled" && type != "disabled"))
+    return body.mistake("thinking",
+                        R"('thinking' must be {"type": "enabled"} or {"type": "disabled"})");
+  frame.mode = type == "enabled" ? text::chat_mode::thinking : text::chat_mode::chat;
+}
+
+/// Tools stand in a system message of their own, in front.
+void read_tools(body_reader& body, std::vector<text::chat_message>& messages) {
+  const json* choice = body.find("tool_choice");
+  if (choice != nullptr && *choice != "auto" && *choice != "none")
+    body.mistake("tool_choice", R"('tool_choice' must be "auto" or "none")");
+  const json* tools = body.find("tools");
+  if (tools == nullptr || tools->empty()) return;
+  auto read = text::read_tools(*tools);
+  if (!read) return body.mistake("tools", read.error().message);
+  if (choice != nullptr && *choice == "none") return;
+  text::chat_message front;
+  front.role = text::chat_role::system;
+  front.tools = std::move(*read);
+  messages.insert(messages.begin(), std::move(front));
+}
+
+void read_format(body_reader& body) {
+  const json* format = body.find("response_format");
+  if (format == nullptr) return;
+  if (!format->is_object() || format->value("type", json()) != "text")
+    body.mistake("response_format", R"(of 'response_format' only {"type": "text"} is supported)");
+}
+
+}  // namespace
+
+api_result<chat_ask> parse_chat(std::string_view text) {
+  const auto body = parse_body(text);
+  if (!body) return tl::unexpected(body.error());
+  body_reader reader(*body);
+  chat_ask out;
+  read_generation(reader, {"max_tokens", "max_completion_tokens"}, out);
+  if (const json* messages = reader.find("messages")) {
+    auto read = text::read_messages(*messages);
+    if (read)
+      out.messages = std::move(*read);
+    else
+      reader.mistake("messages", read.error().message);
+  } else {
+    reader.mistake("messages", "'messages' is missing");
+  }
+  read_tools(reader, out.messages);
+  read_thinking(reader, out.frame);
+  read_format(reader);
+  reader.flag("logprobs", out.logprobs);
+  reader.whole("top_logprobs", 0, top_logprobs_max, out.top_logprobs);
+  if (out.top_logprobs > 0 && !out.logprobs)
+    reader.mistake("top_logprobs", "'top_logprobs' goes with \"logprobs\": true");
+  reader.ignore({"parallel_tool_calls"});
+  if (auto wrong = reader.finish()) return tl::unexpected(std::move(*wrong));
+  return out;
+}
+
+}  // namespace cedar::http

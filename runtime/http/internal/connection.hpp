@@ -1,0 +1,79 @@
+// One client's connection: requests one after the other, each answered before the next is read.
+//
+// Everything happens in the connection's strand. The connection lives while an operation of it is
+// pending.
+#pragma once
+
+#include <boost/asio/strand.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "runtime/http/generation.hpp"
+#include "runtime/http/internal/gateway.hpp"
+
+namespace cedar::http {
+
+class connection : public std::enable_shared_from_this<connection> {
+ public:
+  /// `on_gone` is called by the destructor.
+  connection(boost::asio::ip::tcp::socket&& socket, gateway& shared, std::function<void()> on_gone);
+  ~connection();
+
+  void start();
+  /// Gives up what is running and closes.
+  void drop();
+
+ private:
+  using request = boost::beast::http::request<boost::beast::http::string_body>;
+  using parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
+
+  void read_request();
+  void take_header(boost::beast::error_code failed);
+  void read_body();
+  void take_body(boost::beast::error_code failed);
+  void refuse_unread(boost::beast::error_code why);
+
+  void route();
+  void answer_get(const std::string& path);
+  void generate(bool chat);
+  void begin(generation_order order);
+
+  void respond(unsigned status, std::string body, const char* type = "application/json",
+               std::uint32_t retry_after_s = 0, const char* allow = nullptr);
+  void refuse(const api_error& what);
+  void stream(std::string events, bool last);
+  void begin_stream();
+  void queue(std::string bytes, bool last);
+  void write();
+  void written(boost::beast::error_code failed);
+  void answered();
+  void linger();
+  void discard();
+  void close();
+
+  /// Looks whether the client goes while an answer is being made.
+  void watch();
+
+  boost::beast::tcp_stream stream_;
+  gateway& shared_;
+  std::function<void()> on_gone_;
+  boost::beast::flat_buffer buffer_;
+  std::optional<parser> parser_;
+  request request_;
+  std::string route_ = "none";  ///< for metrics
+  bool keep_alive_ = true;
+  bool unread_ = false;  ///< the client was refused before all was read
+  bool answering_ = false;  ///< counted in shared_.answers
+  // SHARED: with the pipeline's events, until its requests have ended.
+  std::shared_ptr<generation> generation_;
+  bool streaming_ = false;
+  std::string outbound_;  ///< to be written next
+  std::string writing_;  ///< being written
+  bool last_queued_ = false;
+};
+
+}  // namespace cedar::http

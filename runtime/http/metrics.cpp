@@ -1,0 +1,114 @@
+#include "runtime/http/metrics.hpp"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+namespace cedar::http {
+
+namespace {
+
+double seconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// From a token of a tiny model to a long prompt of a large one, two a doubling.
+prometheus::Histogram::BucketBoundaries time_buckets() {
+  prometheus::Histogram::BucketBoundaries out;
+  for (double bound = 0.001; bound < 600; bound *= 2) {
+    out.push_back(bound);
+    out.push_back(bound * 1.5);
+  }
+  return out;
+}
+
+prometheus::Family<prometheus::Counter>& counters(prometheus::Registry& to, const char* name,
+                                                  const char* help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(to);
+}
+
+prometheus::Family<prometheus::Gauge>& gauges(prometheus::Registry& to, const char* name,
+                                              const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(to);
+}
+
+prometheus::Histogram& times(prometheus::Registry& to, const char* name, const char* help) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(to).Add({}, time_buckets());
+}
+
+}  // namespace
+
+struct metrics::parts {
+  prometheus::Registry registry;
+  prometheus::Family<prometheus::Counter>& responses =
+      counters(registry, "cedar_http_responses_total", "HTTP responses by route and status");
+  prometheus::Counter& prompt_tokens =
+      counters(registry, "cedar_prompt_tokens_total", "Tokens of prompts that were taken").Add({});
+  prometheus::Counter& generated_tokens =
+      counters(registry, "cedar_generated_tokens_total", "Tokens that were generated").Add({});
+  prometheus::Family<prometheus::Counter>& ended =
+      counters(registry, "cedar_generations_total", "Generations by how they ended");
+  prometheus::Histogram& first_token =
+      times(registry, "cedar_time_to_first_token_seconds", "From the request to its first token");
+  prometheus::Histogram& duration =
+      times(registry, "cedar_generation_seconds", "From the request to the end of its answers");
+  prometheus::Gauge& answers_open =
+      gauges(registry, "cedar_answers_open", "Answers that were admitted and have not ended")
+          .Add({});
+  prometheus::Gauge& tokens_open =
+      gauges(registry, "cedar_tokens_open", "Tokens that admitted answers may take").Add({});
+  prometheus::Gauge& running =
+      gauges(registry, "cedar_scheduler_requests_running", "Requests that hold state in stages")
+          .Add({});
+  prometheus::Gauge& waiting =
+      gauges(registry, "cedar_scheduler_requests_waiting", "Requests in the scheduler's queue")
+          .Add({});
+  prometheus::Gauge& steps =
+      gauges(registry, "cedar_scheduler_steps_in_flight", "Steps in flight").Add({});
+  prometheus::Gauge& kv_positions =
+      gauges(registry, "cedar_kv_positions", "Positions that running requests hold").Add({});
+  prometheus::Family<prometheus::Gauge>& units =
+      gauges(registry, "cedar_unit_up", "1: the placed part serves; 0: its node is lost");
+};
+
+metrics::metrics() : parts_(std::make_unique<parts>()) {}
+metrics::~metrics() = default;
+
+void metrics::answered(const std::string& route, unsigned status) {
+  parts_->responses.Add({{"route", route}, {"status", std::to_string(status)}}).Increment();
+}
+
+void metrics::prompt_taken(std::uint64_t tokens) {
+  parts_->prompt_tokens.Increment(static_cast<double>(tokens));
+}
+
+void metrics::token_generated() {
+  parts_->generated_tokens.Increment();
+}
+
+void metrics::first_token(std::chrono::steady_clock::duration since_request) {
+  parts_->first_token.Observe(seconds(since_request));
+}
+
+void metrics::generation_ended(std::chrono::steady_clock::duration since_request,
+                               const std::string& how) {
+  parts_->duration.Observe(seconds(since_request));
+  parts_->ended.Add({{"end", how}}).Increment();
+}
+
+std::string metrics::text(const session::service_status& pipeline, std::uint32_t answers_open,
+                          std::uint64_t tokens_open) {
+  parts_->answers_open.Set(answers_open);
+  parts_->tokens_open.Set(static_cast<double>(tokens_open));
+  parts_->running.Set(pipeline.load.running);
+  parts_->waiting.Set(pipeline.load.waiting);
+  parts_->steps.Set(pipeline.load.steps_in_flight);
+  parts_->kv_positions.Set(static_cast<double>(pipeline.load.kv_positions));
+  for (const session::unit_status& unit : pipeline.units)
+    parts_->units.Add({{"unit", unit.unit}, {"node", unit.node}}).Set(unit.up ? 1 : 0);
+  return prometheus::TextSerializer().Serialize(parts_->registry.Collect());
+}
+
+}  // namespace cedar::http

@@ -1,0 +1,33 @@
+// What the server counts, as Prometheus reads it. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "runtime/session/service.hpp"
+
+namespace cedar::http {
+
+class metrics {
+ public:
+  metrics();
+  ~metrics();
+
+  void answered(const std::string& route, unsigned status);
+  void prompt_taken(std::uint64_t tokens);
+  void token_generated();
+  void first_token(std::chrono::steady_clock::duration since_request);
+  void generation_ended(std::chrono::steady_clock::duration since_request, const std::string& how);
+
+  /// The text format, version 0.0.4.
+  std::string text(const session::service_status& pipeline, std::uint32_t answers_open,
+                   std::uint64_t tokens_open);
+
+ private:
+  struct parts;
+  std::unique_ptr<parts> parts_;
+};
+
+}  // namespace cedar::http

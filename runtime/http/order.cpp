@@ -1,0 +1,121 @@
+#include "runtime/http/order.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "runtime/flow/sampling_rules.hpp"
+
+namespace cedar::http {
+
+namespace {
+
+std::uint64_t drawn() {
+  std::random_device device;
+  return std::uint64_t{device()} << 32 | device();
+}
+
+response_head head_of(response_kind kind, const served_model& model) {
+  response_head out;
+  out.kind = kind;
+  out.id = fmt::format("{}-{:016x}{:016x}", kind == response_kind::chat ? "chatcmpl" : "cmpl",
+                       drawn(), drawn());
+  out.created_s = std::chrono::duration_cast<std::chrono::seconds>(
+                      std::chrono::system_clock::now().time_since_epoch())
+                      .count();
+  out.model = model.name;
+  out.fingerprint = model.fingerprint;
+  return out;
+}
+
+}  // namespace
+
+api_result<std::vector<token_id>> order_maker::tokens_of(
+    const completion_ask::prompt& prompt) const {
+  if (const auto* ids = std::get_if<std::vector<token_id>>(&prompt)) {
+    for (const token_id id : *ids)
+      if (id < 0 || static_cast<std::uint32_t>(id) >= limits_.vocabulary)
+        return tl::unexpected(bad_request(
+            fmt::format("token {} is outside the vocabulary of {}", id, limits_.vocabulary),
+            "prompt"));
+    return *ids;
+  }
+  auto out = text::tokenize(vocabulary_, text::continuation_prompt(std::get<std::string>(prompt)));
+  if (!out) return tl::unexpected(bad_request(out.error().message, "prompt"));
+  return std::move(*out);
+}
+
+api_result<generation_order> order_maker::make(const completion_ask& ask) const {
+  std::vector<std::vector<token_id>> prompts;
+  for (const completion_ask::prompt& prompt : ask.prompts) {
+    auto tokens = tokens_of(prompt);
+    if (!tokens) return tl::unexpected(tokens.error());
+    prompts.push_back(std::move(*tokens));
+  }
+  return make(response_kind::completion, ask, prompts);
+}
+
+api_result<generation_order> order_maker::make(const chat_ask& ask) const {
+  const auto pieces = text::encode_prompt(ask.messages, ask.frame);
+  if (!pieces) return tl::unexpected(bad_request(pieces.error().message, "messages"));
+  auto tokens = text::tokenize(vocabulary_, *pieces);
+  if (!tokens) return tl::unexpected(bad_request(tokens.error().message, "messages"));
+  auto out = make(response_kind::chat, ask, {std::move(*tokens)});
+  if (!out) return out;
+  // An answer that goes on where a message stops, or one to a task, has no reasoning.
+  const text::chat_message& last = ask.messages.back();
+  out->chat = last.continued || last.task ? text::chat_mode::chat : ask.frame.mode;
+  return out;
+}
+
+api_result<generation_order> order_maker::make(
+    response_kind kind, const generation_ask& ask,
+    const std::vector<std::vector<token_id>>& prompts) const {
+  const char* param = kind == response_kind::chat ? "messages" : "prompt";
+  if (ask.model != model_.name)
+    return tl::unexpected(api_error{
+        404, "there is no model '" + ask.model + "' here; this server has '" + model_.name + "'",
+        "invalid_request_error", "model", "model_not_found", 0});
+  if (const auto sane = flow::check(ask.sampling, limits_.vocabulary); !sane)
+    return tl::unexpected(bad_request(sane.error().message));
+  generation_order out;
+  out.head = head_of(kind, model_);
+  out.stops = ask.stops;
+  out.scored = ask.logprobs;
+  out.top_logprobs = ask.top_logprobs;
+  out.stream = ask.stream;
+  out.include_usage = ask.include_usage;
+
+  session::generation_request request;
+  request.mode = model_.mode;
+  request.ignore_eos = ask.ignore_eos;
+  request.want_logits = ask.top_logprobs > 0;
+  request.sampling = ask.sampling;
+  if (ask.sampling.temperature > 0) {
+    // Drawn seeds have 53 bits, so that whoever reads JSON numbers as doubles gets them back whole.
+    request.sampling.seed = ask.seed ? *ask.seed : drawn() >> 11;
+    out.head.seed = request.sampling.seed;
+  }
+  for (const std::vector<token_id>& prompt : prompts) {
+    if (prompt.size() > limits_.context_max)
+      return tl::unexpected(
+          bad_request(fmt::format("the prompt has {} tokens, the context holds {}; shorten it",
+                                  prompt.size(), limits_.context_max),
+                      param, "context_length_exceeded"));
+    const auto length = static_cast<std::uint32_t>(prompt.size());
+    // The last token of an answer takes no position.
+    const std::uint32_t room = limits_.context_max - length + 1;
+    request.prompt = prompt;
+    request.new_tokens_max = std::min(ask.new_tokens_max.value_or(room), room);
+    out.prompt_tokens += length;
+    for (request.sampling.choice = 0; request.sampling.choice < ask.n; ++request.sampling.choice) {
+      out.requests.push_back(request);
+      out.tokens_most += std::uint64_t{length} + request.new_tokens_max;
+    }
+  }
+  return out;
+}
+
+}  // namespace cedar::http

@@ -1,0 +1,61 @@
+// From what a client asks to what the pipeline is to do: prompts as token ids, lengths that fit, a
+// seed, one generation for every choice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/http/api_request.hpp"
+#include "runtime/http/api_response.hpp"
+#include "runtime/http/chat_request.hpp"
+#include "runtime/session/service.hpp"
+#include "runtime/text/tokenizer.hpp"
+
+namespace cedar::http {
+
+/// What is served.
+struct served_model {
+  std::string name;
+  std::string fingerprint;  ///< of the checkpoint, for people
+  std::int64_t created_s = 0;  ///< since 1970
+  session::prefill_mode mode = session::prefill_mode::exact;  ///< how prompts are run
+};
+
+struct generation_order {
+  response_head head;
+  std::vector<session::generation_request> requests;  ///< of choices 0, 1, ...
+  std::vector<std::string> stops;
+  std::optional<text::chat_mode> chat;  ///< nothing: plain text
+  bool scored = false;
+  std::uint32_t top_logprobs = 0;
+  bool stream = false;
+  bool include_usage = false;
+  std::uint64_t prompt_tokens = 0;  ///< each prompt once
+  /// Positions that the answers may fill, prompts included: what admission counts.
+  std::uint64_t tokens_most = 0;
+};
+
+class order_maker {
+ public:
+  /// The arguments outlive the maker.
+  order_maker(const served_model& model, const text::tokenizer& vocabulary,
+              const session::service_limits& limits)
+      : model_(model), vocabulary_(vocabulary), limits_(limits) {}
+
+  /// Errors: 404 (another model), 400 (a prompt that does not fit the context or the vocabulary,
+  /// sampling options beyond their rules).
+  api_result<generation_order> make(const completion_ask& ask) const;
+  api_result<generation_order> make(const chat_ask& ask) const;
+
+ private:
+  api_result<std::vector<token_id>> tokens_of(const completion_ask::prompt& prompt) const;
+  api_result<generation_order> make(response_kind kind, const generation_ask& ask,
+                                    const std::vector<std::vector<token_id>>& prompts) const;
+
+  const served_model& model_;
+  const text::tokenizer& vocabulary_;
+  const session::service_limits& limits_;
+};
+
+}  // namespace cedar::http

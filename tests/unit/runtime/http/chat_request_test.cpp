@@ -1,0 +1,112 @@
+// Goal: a chat's body becomes messages and a frame, and its answer's parts go where clients look
+// for them. Method: bodies and answers by hand, the small model's tokenizer.
+#include "runtime/http/chat_request.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include "runtime/http/order.hpp"
+
+using namespace cedar;
+using namespace cedar::http;
+
+namespace {
+
+const text::tokenizer& vocabulary() {
+  static const auto loaded =
+      text::tokenizer::load(CEDAR_SOURCE_DIR "/configs/models/cedar-tiny/tokenizer.json");
+  return *loaded;
+}
+
+chat_ask accepted(const std::string& members) {
+  auto read = parse_chat(R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}])" +
+                         members + "}");
+  BOOST_REQUIRE_MESSAGE(read, (read ? "" : read.error().message));
+  return std::move(*read);
+}
+
+api_error refused(const std::string& body) {
+  const auto read = parse_chat(body);
+  BOOST_REQUIRE(!read);
+  return read.error();
+}
+
+/// All that an answer to a chat gives for `text`, token by token.
+answer_delta answered(const std::string& text, text::chat_mode mode,
+                      const std::vector<std::string>& stops = {}) {
+  answer made(vocabulary(), stops, false, mode);
+  answer_delta out;
+  const auto add = [&](answer_delta more) {
+    out.text += more.text;
+    out.reasoning += more.reasoning;
+  };
+  const auto ids = *vocabulary().encode(text, text::control_strings::tokens);
+  for (const token_id id : ids) add(made.push({id, 0}));
+  add(made.finish());
+  return out;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(chat_request)
+
+BOOST_AUTO_TEST_CASE(answers_at_once_unless_asked_to_reason) {
+  BOOST_TEST((accepted("").frame.mode == text::chat_mode::chat));
+  BOOST_TEST(!accepted("").new_tokens_max.has_value());
+  const chat_ask low = accepted(R"(, "reasoning_effort": "low")");
+  BOOST_TEST((low.frame.mode == text::chat_mode::thinking));
+  BOOST_TEST(low.frame.effort == 50U);
+  BOOST_TEST((accepted(R"(, "reasoning_effort": "none")").frame.mode == text::chat_mode::chat));
+  BOOST_TEST(
+      (accepted(R"(, "thinking": {"type": "enabled"})").frame.mode == text::chat_mode::thinking));
+}
+
+BOOST_AUTO_TEST_CASE(puts_tools_in_front) {
+  const std::string tool =
+      R"([{"type": "function", "function": {"name": "look", "parameters": {}}}])";
+  const chat_ask ask = accepted(R"(, "tools": )" + tool);
+  BOOST_REQUIRE_EQUAL(ask.messages.size(), 2U);
+  BOOST_TEST((ask.messages[0].role == text::chat_role::system));
+  BOOST_TEST(ask.messages[0].tools.size() == 1U);
+  BOOST_TEST(accepted(R"(, "tool_choice": "none", "tools": )" + tool).messages.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(names_the_wrong_member) {
+  const std::string begin = R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}], )";
+  const std::pair<std::string, const char*> cases[] = {
+      {R"({"model": "m"})", "messages"},
+      {R"({"model": "m", "messages": [{"role": "nobody", "content": "x"}]})", "messages"},
+      {begin + R"("reasoning_effort": "huge"})", "reasoning_effort"},
+      {begin + R"("thinking": true})", "thinking"},
+      {begin + R"("response_format": {"type": "json_object"}})", "response_format"},
+      {begin + R"("top_logprobs": 2})", "top_logprobs"},
+      {begin + R"("tools": [1]})", "tools"},
+      {begin + R"("prompt": "x"})", "prompt"},
+  };
+  for (const auto& [body, param] : cases) BOOST_TEST(refused(body).param == param, body);
+}
+
+BOOST_AUTO_TEST_CASE(frames_a_turn_as_the_chat_format_does) {
+  const served_model model{"m", "f", 1, {}};
+  const session::service_limits limits{2048, 2048, 1};
+  const auto order = order_maker(model, vocabulary(), limits).make(accepted(""));
+  BOOST_REQUIRE_MESSAGE(order, (order ? "" : order.error().message));
+  const auto expected = *vocabulary().encode(
+      "<｜begin▁of▁sentence｜><｜User｜>Hi<｜Assistant｜></think>", text::control_strings::tokens);
+  BOOST_TEST((order->requests.at(0).prompt == expected));
+  BOOST_TEST(order->requests.at(0).new_tokens_max == 2048U - expected.size() + 1);
+}
+
+BOOST_AUTO_TEST_CASE(keeps_reasoning_apart) {
+  const answer_delta both = answered("Let me see.</think>A fox.", text::chat_mode::thinking);
+  BOOST_TEST(both.reasoning == "Let me see.");
+  BOOST_TEST(both.text == "A fox.");
+  const answer_delta plain = answered("A fox.", text::chat_mode::chat);
+  BOOST_TEST(plain.reasoning == "");
+  BOOST_TEST(plain.text == "A fox.");
+  const answer_delta stopped =
+      answered("A fox.</think>See a fox.", text::chat_mode::thinking, {" fox"});
+  BOOST_TEST(stopped.reasoning == "A fox.");
+  BOOST_TEST(stopped.text == "See a");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
