@@ -13,6 +13,7 @@ void add_bench(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
 void add_make_checkpoint(CLI::App& app, int& exit_code);
 void add_node(CLI::App& app, int& exit_code);
+void add_serve(CLI::App& app, int& exit_code);
 void add_plan(CLI::App& app, int& exit_code);
 
 }  // namespace cedar::tools

@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", CEDAR_VERSION);
   int exit_code = 0;
   cedar::tools::add_run(app, exit_code);
+  cedar::tools::add_serve(app, exit_code);
   cedar::tools::add_logits(app, exit_code);
   cedar::tools::add_inspect(app, exit_code);
   cedar::tools::add_plan(app, exit_code);

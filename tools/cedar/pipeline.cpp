@@ -1,20 +1,14 @@
 #include "tools/cedar/pipeline.hpp"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/eventfd.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <iostream>
-#include <mutex>
-#include <thread>
 
 #include "kernels/registry/registry.hpp"
+#include "runtime/local/local_service.hpp"
 #include "tools/cedar/summary.hpp"
+#include "topology/launch/cluster_service.hpp"
 #include "topology/plan/render.hpp"
 
 namespace cedar::tools {
@@ -34,61 +28,7 @@ std::filesystem::path own_program() {
 
 }  // namespace
 
-/// Turns Ctrl-C and SIGTERM into cluster::interrupt(). The signals are blocked in every thread that
-/// is started later, so it is made first.
-class pipeline::interrupt_watch {
- public:
-  interrupt_watch() : stop_(eventfd(0, EFD_CLOEXEC)) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &signals, &before_);
-    signals_ = signalfd(-1, &signals, SFD_CLOEXEC);
-    thread_ = std::thread([this] { watch(); });
-  }
-  ~interrupt_watch() {
-    const std::uint64_t one = 1;
-    static_cast<void>(!::write(stop_, &one, sizeof one));
-    thread_.join();
-    ::close(signals_);
-    ::close(stop_);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  interrupt_watch(const interrupt_watch&) = delete;
-  interrupt_watch& operator=(const interrupt_watch&) = delete;
-
-  /// Whom to interrupt; nobody while nullptr.
-  void guard(topology::cluster* target) {
-    const std::scoped_lock lock(mutex_);
-    target_ = target;
-    if (target_ != nullptr && seen_) target_->interrupt();
-  }
-
- private:
-  void watch() {
-    pollfd both[2] = {{signals_, POLLIN, 0}, {stop_, POLLIN, 0}};
-    while (::poll(both, 2, -1) >= 0 || errno == EINTR) {
-      if (both[1].revents != 0) return;
-      if (both[0].revents == 0) continue;
-      signalfd_siginfo info{};
-      static_cast<void>(!::read(signals_, &info, sizeof info));
-      const std::scoped_lock lock(mutex_);
-      seen_ = true;
-      if (target_ != nullptr) target_->interrupt();
-    }
-  }
-
-  int stop_;
-  int signals_ = -1;
-  sigset_t before_{};
-  mutable std::mutex mutex_;
-  topology::cluster* target_ = nullptr;
-  bool seen_ = false;
-  std::thread thread_;
-};
-
-void add_pipeline_options(CLI::App& command, pipeline_options& options) {
+void add_engine_options(CLI::App& command, pipeline_options& options) {
   command.add_option("-m,--model", options.model, "Checkpoint folder; overrides the topology's");
   CLI::Option* topology = command.add_option(
       "--topology", options.topology, "Topology file: run through actors, as it places them");
@@ -107,24 +47,31 @@ void add_pipeline_options(CLI::App& command, pipeline_options& options) {
   command.add_option("--rows-per-step", options.rows_per_step, "Rows that one step computes")
       ->check(CLI::Range(1U, 65536U))
       ->excludes(topology);
+  command.add_flag("--verbose", options.verbose, "Print progress and the plan")->needs(topology);
+}
+
+void add_pipeline_options(CLI::App& command, pipeline_options& options) {
+  add_engine_options(command, options);
+  CLI::Option* topology = command.get_option("--topology");
   command.add_option("--trace", options.trace, "Write a Chrome/Perfetto trace to this file")
       ->needs(topology);
   command.add_flag("--summary", options.summary, "Print steps, edges and links at the end")
       ->needs(topology);
-  command.add_flag("--verbose", options.verbose, "Print progress and the plan")->needs(topology);
 }
 
 pipeline::pipeline(const pipeline_options& options)
     : options_(options), begin_(trace_clock::now()) {}
 
 pipeline::~pipeline() {
-  if (watch_) watch_->guard(nullptr);
+  if (watch_) watch_->react(nullptr);
 }
 
 result<std::unique_ptr<pipeline>> pipeline::open(const pipeline_options& options) {
   std::unique_ptr<pipeline> made(new pipeline(options));
   if (options.model.empty() && options.topology.empty())
     return fail(errc::invalid_argument, "give a model (-m DIR) or a topology (--topology FILE)");
+  if (options.serves || !options.topology.empty())
+    made->watch_ = std::make_unique<signal_watch>();  // before any thread
   const result<void> opened = options.topology.empty() ? made->open_local() : made->open_cluster();
   if (!opened) return fail(opened.error());
   return made;
@@ -156,7 +103,6 @@ result<void> pipeline::open_cluster() {
     trace_.open(options_.trace, std::ios::binary);
     if (!trace_) return cannot_write(options_.trace);
   }
-  watch_ = std::make_unique<interrupt_watch>();
   topology::cluster_options options;
   options.topology = options_.topology;
   options.model = options_.model;
@@ -167,7 +113,7 @@ result<void> pipeline::open_cluster() {
     options.on_progress = [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); };
   options.on_notice = [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); };
   cluster_ = std::make_unique<topology::cluster>(options);
-  watch_->guard(cluster_.get());
+  watch_->react([to = cluster_.get()] { to->interrupt(); });
   if (const result<void> started = cluster_->start(); !started) return started;
   if (options_.verbose) fmt::print(stderr, "{}", topology::render_plan(cluster_->topology()));
   return {};
@@ -176,6 +122,19 @@ result<void> pipeline::open_cluster() {
 session::generator& pipeline::generator() noexcept {
   if (cluster_) return *cluster_;
   return *engine_;
+}
+
+std::unique_ptr<session::generation_service> pipeline::service(std::uint32_t queue_max) {
+  if (cluster_) return std::make_unique<topology::cluster_service>(*cluster_);
+  return std::make_unique<local::local_service>(*engine_, queue_max);
+}
+
+void pipeline::react_to_signals(std::function<void()> reaction) {
+  watch_->react(std::move(reaction));
+}
+
+void pipeline::interrupt() {
+  if (cluster_) cluster_->interrupt();
 }
 
 const stage::model_source& pipeline::model() const noexcept {
@@ -205,7 +164,7 @@ result<void> pipeline::finish(const std::vector<session::usage>& used) {
       fmt::print(stderr, "{}",
                  render_summary(summarize(reports, begin_), cluster_->processes() + 1, used));
   }
-  watch_->guard(nullptr);
+  watch_->react(nullptr);
   cluster_->stop();
   return written;
 }

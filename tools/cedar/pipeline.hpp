@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/base/trace.hpp"
 #include "runtime/local/local_engine.hpp"
+#include "tools/cedar/signal_watch.hpp"
 #include "topology/launch/cluster.hpp"
 
 namespace CLI {
@@ -29,11 +31,14 @@ struct pipeline_options {
   std::uint32_t rows_per_step = 128;  ///< only without a topology
   std::filesystem::path trace;  ///< --trace; only with a topology
   bool summary = false;  ///< --summary; only with a topology
+  bool serves = false;  ///< a signal does not end the process, also without a topology
   bool verbose = false;  ///< --verbose: progress and the plan, to standard error
 };
 
-/// Adds the options to a subcommand.
+/// Adds the options to a subcommand: what computes, and how it is watched.
 void add_pipeline_options(CLI::App& command, pipeline_options& options);
+/// The same without trace and summary, which are of a run that ends.
+void add_engine_options(CLI::App& command, pipeline_options& options);
 
 class pipeline {
  public:
@@ -43,12 +48,21 @@ class pipeline {
   ~pipeline();
 
   session::generator& generator() noexcept;
+  /// The same as a service, instead of generator(); the pipeline outlives it. `queue_max`: requests
+  /// that may wait, without a topology.
+  std::unique_ptr<session::generation_service> service(std::uint32_t queue_max);
   const stage::model_source& model() const noexcept;
   /// Prompt rows that one step takes.
   std::uint32_t rows_per_step() const noexcept;
 
   /// Of requests that do not say it: the command line's, else the topology's, else exact.
   session::prefill_mode mode() const noexcept;
+
+  /// What Ctrl-C and SIGTERM do from now on, instead of interrupt(); nullptr: nothing. With a
+  /// topology or options.serves.
+  void react_to_signals(std::function<void()> reaction);
+  /// Ends what a topology's pipeline is running; another one's ends with its process.
+  void interrupt();
 
   /// Trace file and summary, as far as asked for; then stops all processes. `used`: numbers of the
   /// requests that were run.
@@ -67,8 +81,7 @@ class pipeline {
   std::unique_ptr<stage::model_source> source_;
   std::unique_ptr<local::local_engine> engine_;
   std::unique_ptr<topology::cluster> cluster_;
-  class interrupt_watch;
-  std::unique_ptr<interrupt_watch> watch_;
+  std::unique_ptr<signal_watch> watch_;
 };
 
 /// Prints "cedar: <text>" to standard error and returns the exit code: 130 if cancelled, else 1.
