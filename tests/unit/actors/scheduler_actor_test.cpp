@@ -33,6 +33,7 @@ struct bound_scheduler {
           },
           [this](request_id request, const session::usage&) { finished.push_back(request); },
           [](flow::tap) {},
+          {},
           [this](const std::vector<request_id>& requests, const fault& why) {
             given_up.insert(given_up.end(), requests.begin(), requests.end());
             reasons.push_back(why);
