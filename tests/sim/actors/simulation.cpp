@@ -315,6 +315,10 @@ result<std::vector<request_id>> simulation::submit(
   return ids;
 }
 
+void simulation::cancel(request_id request) {
+  caf::anon_send(scheduler_, actors::cancel_atom::value, request.value);
+}
+
 bool simulation::run_a_job() {
   std::vector<std::size_t> ready;
   for (std::size_t i = 0; i < jobs_.jobs.size(); ++i)

@@ -76,6 +76,9 @@ class simulation {
   /// The scheduler's answer. Nothing else happens meanwhile.
   result<std::vector<request_id>> submit(const std::vector<session::generation_request>& requests);
 
+  /// The scheduler hears of it as one message among others.
+  void cancel(request_id request);
+
   /// One action; false: nothing is left to do but wait.
   bool act();
   /// Actions until nothing is left to do.
