@@ -119,10 +119,11 @@ result<void> run(options chosen) {
       return fail(errc::invalid_argument, chosen.force.string() + " holds no token id");
     request.forced = std::move(*forced);
   }
-  // One process computes the whole prompt in one step, so that an intermediate is one tensor.
-  if (chosen.pipeline.topology.empty())
-    chosen.pipeline.rows_per_step = std::max<std::uint32_t>(
-        chosen.pipeline.rows_per_step, static_cast<std::uint32_t>(tokens->size()));
+  // Unless told otherwise one process computes the whole prompt in one step, so that an
+  // intermediate is one tensor.
+  if (chosen.pipeline.topology.empty() && !chosen.pipeline.rows_per_step)
+    chosen.pipeline.rows_per_step =
+        static_cast<std::uint32_t>(std::max<std::size_t>(tokens->size(), 1));
   const auto pipeline = pipeline::open(chosen.pipeline);
   if (!pipeline) return fail(pipeline.error());
   const std::uint32_t rows_per_step = (*pipeline)->rows_per_step();

@@ -15,6 +15,8 @@ namespace cedar::tools {
 
 namespace {
 
+constexpr std::uint32_t default_rows_per_step = 128;
+
 /// Enough for a long answer through a dozen edges; later events are counted, not kept.
 constexpr std::uint64_t trace_events_max = 1'000'000;
 
@@ -44,7 +46,9 @@ void add_engine_options(CLI::App& command, pipeline_options& options) {
                   "walks the decoder (default: the topology's, else exact)")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(session::prefill_mode_names),
                                                      std::end(session::prefill_mode_names))));
-  command.add_option("--rows-per-step", options.rows_per_step, "Rows that one step computes")
+  command
+      .add_option("--rows-per-step", options.rows_per_step,
+                  "Rows that one step computes (default: 128)")
       ->check(CLI::Range(1U, 65536U))
       ->excludes(topology);
   command.add_flag("--verbose", options.verbose, "Print progress and the plan")->needs(topology);
@@ -91,7 +95,7 @@ result<void> pipeline::open_local() {
   auto source = stage::model_source::open(options_.model);
   if (!source) return fail(source.error());
   source_ = std::move(*source);
-  auto engine = local::local_engine::open(*source_, *backend_, {options_.rows_per_step, 16, 0});
+  auto engine = local::local_engine::open(*source_, *backend_, {rows_per_step(), 16, 0});
   if (!engine) return fail(engine.error());
   engine_ = std::move(*engine);
   return {};
@@ -142,7 +146,8 @@ const stage::model_source& pipeline::model() const noexcept {
 }
 
 std::uint32_t pipeline::rows_per_step() const noexcept {
-  return cluster_ ? cluster_->topology().limits().rows_per_step : options_.rows_per_step;
+  return cluster_ ? cluster_->topology().limits().rows_per_step
+                  : options_.rows_per_step.value_or(default_rows_per_step);
 }
 
 session::prefill_mode pipeline::mode() const noexcept {

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct pipeline_options {
   std::string backend = "cpu";  ///< --backend; only without a topology, which names its devices
   std::uint32_t threads = 1;  ///< --threads; only without a topology, as above
   std::string mode;  ///< --mode; empty: the topology's, or exact
-  std::uint32_t rows_per_step = 128;  ///< only without a topology
+  std::optional<std::uint32_t> rows_per_step;  ///< only without a topology; none: 128
   std::filesystem::path trace;  ///< --trace; only with a topology
   bool summary = false;  ///< --summary; only with a topology
   bool serves = false;  ///< a signal does not end the process, also without a topology

@@ -72,6 +72,9 @@ result<void> write(const std::string& file, const std::string& text) {
 }
 
 int run(const options& chosen) {
+  if (chosen.json == "-" && chosen.svg == "-")
+    return report_error({errc::invalid_argument,
+                         "--json - and --svg - would mix on standard output; name a file for one"});
   auto document = topology::read_document(chosen.topology);
   if (!document) {
     fmt::print(stderr, "{}\n", topology::to_string(document.error()));

@@ -15,16 +15,19 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const document& topology,
   internal::check_addresses(topology, all);
   internal::check_joining(topology, all);
   internal::check_split_entries(topology, config, all);
-  if (internal::check_layers(topology, config, all)) internal::check_cuts(topology, config, all);
+  const bool layers_fit = internal::check_layers(topology, config, all);
   internal::check_mode(topology, all);
   internal::check_limits(topology, config, all);
   internal::check_transport(topology, all);
   internal::check_deadlines(topology, all);
-  if (!all.empty()) {
+  const bool all_but_cuts = all.empty();
+  internal::check_cuts(topology, config, layers_fit, all);
+  if (!all_but_cuts) {
     sort_by_position(all);
     return tl::unexpected(std::move(all));
   }
-  auto made = internal::planner(topology, config).make();
+  // A split that is not named hides no lack of memory: it is planned for all the same.
+  auto made = internal::planner(internal::with_missing_splits(topology, config), config).make();
   if (!made)
     return tl::unexpected(std::vector{topology.mistake(topology.units.where, made.error())});
   internal::check_memory(topology, *made, all);

@@ -118,7 +118,35 @@ void check_split_entries(const document& topology, const model::model_config& co
   }
 }
 
-void check_cuts(const document& topology, const model::model_config& config,
+namespace {
+
+/// Owners that the cuts separate from a reader, by the stage before the cut.
+std::map<std::size_t, std::set<std::uint32_t>> separated_owners(const document& topology,
+                                                                const model::schedule& schedule) {
+  std::map<std::size_t, std::set<std::uint32_t>> out;
+  const auto& stages = topology.units.stages;
+  for (std::size_t i = 0; i + 1 < stages.size(); ++i) {
+    const std::uint32_t last = stages[i].layers.value.last;
+    if (stages[i + 1].layers.value.first != last + 1) continue;
+    const auto owners = model::split_owners(schedule, last);
+    if (!owners.empty()) out[i].insert(owners.begin(), owners.end());
+  }
+  return out;
+}
+
+}  // namespace
+
+document with_missing_splits(const document& topology, const model::model_config& config) {
+  document out = topology;
+  std::set<std::uint32_t> given = owners_given(topology);
+  for (const auto& [i, owners] : separated_owners(topology, model::schedule(config)))
+    for (const std::uint32_t owner : owners)
+      if (given.insert(owner).second)
+        out.splits.push_back({{owner, topology.units.where, true}, {"mirror", {}, true}});
+  return out;
+}
+
+void check_cuts(const document& topology, const model::model_config& config, bool layers_fit,
                 std::vector<diagnostic>& out) {
   const model::schedule schedule(config);
   const auto& stages = topology.units.stages;
@@ -126,8 +154,8 @@ void check_cuts(const document& topology, const model::model_config& config,
   std::set<std::uint32_t> separated;
   std::map<std::size_t, std::set<std::uint32_t>> missing;  // of the cut after stage i
   std::set<std::uint32_t> all_missing;
-  for (std::size_t i = 0; i + 1 < stages.size(); ++i) {
-    for (const std::uint32_t owner : model::split_owners(schedule, stages[i].layers.value.last)) {
+  for (const auto& [i, owners] : separated_owners(topology, schedule)) {
+    for (const std::uint32_t owner : owners) {
       separated.insert(owner);
       if (given.contains(owner)) continue;
       missing[i].insert(owner);
@@ -147,6 +175,7 @@ void check_cuts(const document& topology, const model::model_config& config,
         entries_hint(topology, all_missing) + ", or " +
             (free.empty() ? "keep all layers on one stage: this model has no free cut" : free)));
   }
+  if (!layers_fit) return;
   for (const split_entry& split : topology.splits) {
     const std::uint32_t owner = split.owner.value;
     const bool owns = std::ranges::find(config.kv_sources, owner) != config.kv_sources.end();

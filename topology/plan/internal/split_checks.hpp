@@ -26,8 +26,12 @@ std::set<std::uint32_t> gather_owners(const document& topology);
 void check_split_entries(const document& topology, const model::model_config& config,
                          std::vector<diagnostic>& out);
 /// Reports cuts that separate a reader from an owner without an entry, with what to write and the
-/// nearest free cuts; and entries of owners that no cut separates. Requires check_layers() == true.
-void check_cuts(const document& topology, const model::model_config& config,
+/// nearest free cuts; and, if every layer is on one stage (`layers_fit`), entries of owners that no
+/// cut separates. Stages that do not follow each other are no cut.
+void check_cuts(const document& topology, const model::model_config& config, bool layers_fit,
                 std::vector<diagnostic>& out);
+
+/// The topology with a `mirror` entry for every owner that lacks one: to judge the rest of it.
+document with_missing_splits(const document& topology, const model::model_config& config);
 
 }  // namespace cedar::topology::internal

@@ -146,6 +146,29 @@ BOOST_AUTO_TEST_CASE(bytes_of_a_step_are_exact) {
   BOOST_TEST(bytes(p, "a -> b gathered of layer 2") == (6 * 32 + 20) * 36 + spans);
 }
 
+/// Without its splits, and with `change`d lines.
+std::vector<std::string> mistakes_without_splits(const std::string& from, const std::string& to) {
+  const std::string text = with(four_stages("mirror", "mirror"), from, to);
+  return mistakes(text.substr(0, text.find("splits:")));
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_split_hides_no_lack_of_memory) {
+  const auto all =
+      mistakes_without_splits("front-cpu: {node: front}", "front-cpu: {node: front, memory: 1MiB}");
+  const auto count = [&](const std::string& part) {
+    return std::count_if(all.begin(), all.end(), [&](const std::string& one) {
+      return one.find(part) != std::string::npos;
+    });
+  };
+  BOOST_TEST(count("separates") == 3);  // the cuts after layers 2, 6 and 8
+  BOOST_TEST(count("device 'front-cpu'") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(layers_that_overlap_hide_no_other_cut) {
+  const auto all = mistakes_without_splits("name: d, layers: 9-11", "name: d, layers: 8-11");
+  BOOST_TEST(all.size() == 3U);  // the overlap, and the cuts after layers 2 and 6
+}
+
 BOOST_AUTO_TEST_CASE(diagnostics_and_sampling_are_counted) {
   const plan p = planned(two_nodes);
   flow::step_table table = a_step();
