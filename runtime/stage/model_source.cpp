@@ -1,5 +1,8 @@
 #include "runtime/stage/model_source.hpp"
 
+#include <fstream>
+#include <iterator>
+
 #include "runtime/model/manifest.hpp"
 #include "runtime/stage/weight_loader.hpp"
 #include "runtime/store/fingerprint.hpp"
@@ -38,8 +41,12 @@ result<std::unique_ptr<model_source>> model_source::open(const std::filesystem::
 }
 
 result<std::uint64_t> model_source::fingerprint() const {
-  const result<store::fingerprint> print =
-      store::content_fingerprint(checkpoint_, model::canonical_text(config_));
+  // The tokenizer belongs to it: Engram's addresses follow from its classes of ids.
+  std::ifstream tokenizer(folder() / "tokenizer.json", std::ios::binary);
+  const std::string texts =
+      model::canonical_text(config_) +
+      std::string(std::istreambuf_iterator<char>(tokenizer), std::istreambuf_iterator<char>());
+  const result<store::fingerprint> print = store::content_fingerprint(checkpoint_, texts);
   if (!print) return fail(print.error());
   return print->high ^ print->low;
 }

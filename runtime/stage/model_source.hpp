@@ -39,7 +39,7 @@ class model_source {
   /// What a person should know and nothing depends on: unknown keys, tensors that nobody reads.
   const std::vector<std::string>& notes() const noexcept { return notes_; }
 
-  /// Identity of configuration and content, shortened to 64 bits. Errors: io.
+  /// Identity of configuration, tensors and tokenizer.json, shortened to 64 bits. Errors: io.
   result<std::uint64_t> fingerprint() const;
 
   result<embedding_stage> make_embedding() const;

@@ -88,6 +88,35 @@ BOOST_AUTO_TEST_CASE(candidate_blocks_must_exist) {
   halfway here;
   edit(here.shared(row_kind::candidates), [](auto numbers) { numbers[0] = 1; });
   here.check_refused("candidates of layer 6");
+  halfway full_block;  // row 3 sees four entries: block 0 and no part of block 1
+  edit(full_block.shared(row_kind::candidates), [](auto numbers) { numbers[3 * 4] = 1; });
+  full_block.check_refused("candidates of layer 6");
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_step_leaves_requests_as_they_were) {
+  const std::map<request_id, std::vector<token_id>> ids{{one, random_tokens(1, 20)}};
+  split_pipeline pipeline({{0, 6}, {7, 11}}, {});
+  pipeline.run(step_of(1, ids, {{one, 0, 9}}));
+  auto& reader = *pipeline.stages[1];
+  const std::size_t pages = reader.pages().pages_in_use();
+  // Nine more rows, whose input does not have the selection that it should.
+  split_pipeline other({{0, 6}, {7, 11}}, {});
+  other.run(step_of(1, ids, {{one, 0, 9}}));
+  const flow::step_table table = step_of(2, ids, {{one, 9, 9}});
+  auto embedding = tiny_model().make_embedding();
+  auto engram = tiny_model().make_engram();
+  auto made = other.stages[0]->begin(
+      {table, embedding->run(table).value(), engram->run(table).value(), {}, {}}, {});
+  BOOST_REQUIRE(made.has_value());
+  stage::joined_step step{table, made->back(), {}, {}, {}};
+  made->pop_back();
+  step.shared = *made;
+  row_block& selection = *std::ranges::find(step.shared, row_kind::selection, &row_block::kind);
+  edit(selection, [](auto numbers) { numbers[0] = 1 << 20; });
+  BOOST_TEST(!reader.begin(step, {}).has_value());
+  BOOST_TEST(reader.pages().pages_in_use() == pages);
+  step.shared = *made;
+  BOOST_TEST(reader.begin(step, {}).has_value());  // it continues at row 9 as if nothing had been
 }
 
 BOOST_AUTO_TEST_CASE(entries_must_be_those_of_the_rows) {
@@ -151,6 +180,12 @@ BOOST_AUTO_TEST_CASE(an_owner_answers_only_what_it_has) {
       [](row_block& block) {
         block.spans[0].first_position = 100;
         edit(block, [](auto numbers) { numbers[0] = 90; });
+      },
+      errc::mismatch);
+  check(
+      [](row_block& block) {  // the first entry that is not there
+        block.spans[0].first_position = 100;
+        edit(block, [](auto numbers) { numbers[0] = 9; });
       },
       errc::mismatch);
   owner.apply({step_id{1}, {}, {{one, 9, true}}});
