@@ -336,12 +336,12 @@ void check_transport(const document& topology, std::vector<diagnostic>& out) {
 
 void check_deadlines(const document& topology, std::vector<diagnostic>& out) {
   const deadlines_entry& deadlines = topology.deadlines;
-  if (deadlines.heartbeat_lost.value / 2 < deadlines.heartbeat_interval.value) {
+  if (deadlines.heartbeat_lost.value <= 2 * std::uint64_t{deadlines.heartbeat_interval.value}) {
     const auto& blamed =
         deadlines.heartbeat_lost.given ? deadlines.heartbeat_lost : deadlines.heartbeat_interval;
     out.push_back(topology.mistake(
         blamed.where, "'heartbeat_lost' (" + std::to_string(deadlines.heartbeat_lost.value) +
-                          " ms) is less than two 'heartbeat_interval' (" +
+                          " ms) is not more than two 'heartbeat_interval' (" +
                           std::to_string(deadlines.heartbeat_interval.value) +
                           " ms): one late heartbeat would look like a lost node"));
   }

@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(takes_what_the_file_says) {
   std::string text = with(two_nodes, "address: 127.0.0.1}\n  back", "address: 10.1.2.3}\n  back");
   text +=
       "transport: {tls: [rc, tcp], devices: [eth0, eth1]}\n"
-      "deadlines_ms: {start: 1, step: 2, heartbeat_interval: 3, heartbeat_lost: 6, drain: 5}\n"
+      "deadlines_ms: {start: 1, step: 2, heartbeat_interval: 3, heartbeat_lost: 7, drain: 5}\n"
       "security: {allow_remote: true, secret_file: keys/secret}\n";
   text = with(text, "front-cpu: {node: front}", "front-cpu: {node: front, threads: 5}");
   const plan p = planned(with(text, "{node: back}", "{node: back, kind: reference}"));
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(takes_what_the_file_says) {
   BOOST_TEST(p.deadlines().start.count() == 1);
   BOOST_TEST(p.deadlines().step.count() == 2);
   BOOST_TEST(p.deadlines().heartbeat_interval.count() == 3);
-  BOOST_TEST(p.deadlines().heartbeat_lost.count() == 6);
+  BOOST_TEST(p.deadlines().heartbeat_lost.count() == 7);
   BOOST_TEST(p.deadlines().drain.count() == 5);
   BOOST_TEST(p.security().secret_file.value() == "dir/keys/secret");
   BOOST_TEST(p.security().allow_remote);
