@@ -65,11 +65,15 @@ std::string header_text(std::span<const tensor_source> tensors, std::span<const 
 
 result<void> replace_file(const std::filesystem::path& path,
                           std::span<const std::span<const std::byte>> parts) {
-  std::string temporary = path.string() + ".XXXXXX";
-  const int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
   const auto problem = [&](std::string_view what) {
     return fail(errc::io, fmt::format("{}: {}", path.string(), what));
   };
+  std::error_code ignored;
+  const auto there = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there))
+    return problem("is there already, and no ordinary file; name another");
+  std::string temporary = path.string() + ".XXXXXX";
+  const int descriptor = ::mkostemp(temporary.data(), O_CLOEXEC);
   if (descriptor < 0)
     return problem("create: " + std::error_code(errno, std::generic_category()).message());
   result<void> written;

@@ -163,6 +163,7 @@ void add_logits(CLI::App& app, int& exit_code) {
       ->required();
   CLI::Option* decode = command->add_option(
       "--decode", chosen->decode, "Greedy steps after the prompt (past the end of sequence)");
+  decode->check(CLI::Range(0U, 1'000'000'000U));
   command
       ->add_option("--force", chosen->force,
                    "File with ids to feed after the prompt, one step each")

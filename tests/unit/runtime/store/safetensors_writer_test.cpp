@@ -2,6 +2,8 @@
 // round trip through the reader (itself pinned by files of another implementation).
 #include "runtime/store/safetensors_writer.hpp"
 
+#include <sys/stat.h>
+
 #include <boost/test/unit_test.hpp>
 #include <string>
 
@@ -48,6 +50,14 @@ BOOST_AUTO_TEST_CASE(round_trip_keeps_values_shapes_and_metadata) {
     BOOST_TEST(std::equal(view->bytes.begin(), view->bytes.end(), source.bytes.begin(),
                           source.bytes.end()));
   }
+}
+
+BOOST_AUTO_TEST_CASE(replaces_nothing_but_files) {
+  BOOST_REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  const auto written = write_safetensors(path, tensors);
+  BOOST_REQUIRE(!written.has_value());
+  BOOST_TEST(written.error().message.find("no ordinary file") != std::string::npos);
+  BOOST_TEST(std::filesystem::is_fifo(path));
 }
 
 BOOST_AUTO_TEST_CASE(replaces_a_file_whole_while_the_old_one_stays_readable) {
