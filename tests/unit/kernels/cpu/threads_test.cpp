@@ -107,6 +107,9 @@ BOOST_AUTO_TEST_CASE(what_is_below_the_grain_stays_on_the_callers_thread) {
   BOOST_TEST((seen == std::vector{std::this_thread::get_id()}));
 }
 
+// Not under the thread sanitizer: oneTBB and libstdc++ hand the exception over, and neither is built
+// with it, so it takes the free of the exception's text for a race.
+#ifndef __SANITIZE_THREAD__
 BOOST_AUTO_TEST_CASE(a_defect_of_a_piece_reaches_the_caller) {
   const auto arena = cpu::slot_arena::make(3);
   const cpu::workers threads(arena.get(), 1);
@@ -119,6 +122,7 @@ BOOST_AUTO_TEST_CASE(a_defect_of_a_piece_reaches_the_caller) {
   threads.split(100, 1, 1, [&](std::size_t begin, std::size_t end) { done += end - begin; });
   BOOST_TEST(done == 100U);
 }
+#endif
 
 BOOST_AUTO_TEST_CASE(units_that_share_a_backend_compute_as_if_alone) {
   constexpr int rounds = 40;
