@@ -32,7 +32,8 @@ void edge_set::bind(const std::vector<edge_end>& ends) {
                         outbound_end{flow::outbound_edge(end.contract, end.queue_messages_max),
                                      end.carries, end.layer, end.reader, end.peer});
     else
-      inbound_.emplace(end.contract.edge, inbound_end{flow::inbound_edge(end.contract), end.peer});
+      inbound_.emplace(end.contract.edge,
+                       inbound_end{flow::inbound_edge(end.contract), end.carries, end.peer});
   }
 }
 
@@ -117,6 +118,11 @@ const std::string* edge_set::waiting_edge(std::string_view kind) const {
     return entry.second.carries == kind && entry.second.edge.queued() > 0;
   });
   return found == outbound_.end() ? nullptr : &found->second.edge.contract().name;
+}
+
+std::size_t edge_set::inbound_count(std::string_view kind) const {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      inbound_, [kind](const auto& entry) { return entry.second.carries == kind; }));
 }
 
 void edge_set::begin_epoch(epoch_id epoch) {

@@ -41,6 +41,9 @@ class edge_set {
   /// every one has found it.
   const std::string* waiting_edge(std::string_view kind) const;
 
+  /// Edges of `kind` that end here.
+  std::size_t inbound_count(std::string_view kind) const;
+
   /// Starts a new epoch on all edges.
   void begin_epoch(epoch_id epoch);
 
@@ -54,6 +57,7 @@ class edge_set {
   };
   struct inbound_end {
     flow::inbound_edge edge;
+    std::string carries;
     packet_sink peer;
   };
   struct held_input {

@@ -1,6 +1,7 @@
 #include "actors/scheduler_actor.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
 
@@ -28,6 +29,8 @@ struct scheduler_state {
   std::map<step_id, caf::actor_clock::time_point> started;  ///< steps in flight
   /// Since when a verdict waits for credit; no step starts meanwhile, so no step's deadline runs.
   std::optional<caf::actor_clock::time_point> verdict_waits;
+  std::map<step_id, std::size_t> taps_open;  ///< edges that have not ended their taps of a step
+  std::deque<flow::proposal> proposals;  ///< in order; the first one's taps are not all here
   session::scheduler_load load;  ///< as the listener knows it
   bool timed = false;  ///< a deadline message is on its way: at most one is
 
@@ -37,6 +40,7 @@ struct scheduler_state {
       const auto table = core->next_step();
       if (!table) break;
       started.emplace(table->step, now);
+      if (!table->taps.empty()) taps_open.emplace(table->step, edges->inbound_count("tap"));
       edges->send(*table);
     }
     if (failure || edges->waiting_edge("verdict") == nullptr)
@@ -63,17 +67,38 @@ struct scheduler_state {
 
   result<void> take(flow::message message) {
     if (auto* tap = std::get_if<flow::tap>(&message)) {
-      listener.on_tap(std::move(*tap));
-      return {};
-    }
-    const auto* proposal = std::get_if<flow::proposal>(&message);
-    if (proposal == nullptr)
+      if (const result<void> taken = take_tap(std::move(*tap)); !taken) return taken;
+    } else if (auto* proposal = std::get_if<flow::proposal>(&message)) {
+      proposals.push_back(std::move(*proposal));
+    } else {
       return fail(errc::malformed,
                   "the scheduler got a message it does not take: " + std::string(kind_of(message)));
-    const auto outcome = core->accept(*proposal);
+    }
+    while (!proposals.empty() && !taps_open.contains(proposals.front().step)) {
+      const flow::proposal next = std::move(proposals.front());
+      proposals.pop_front();
+      if (const result<void> accepted = accept(next); !accepted) return accepted;
+    }
+    return {};
+  }
+
+  result<void> take_tap(flow::tap tap) {
+    const auto open = taps_open.find(tap.step);
+    if (open == taps_open.end())
+      return fail(errc::malformed, "the scheduler got a tap of step " +
+                                       std::to_string(tap.step.value) + ", which expects none");
+    if (!tap.last)
+      listener.on_tap(std::move(tap));
+    else if (--open->second == 0)
+      taps_open.erase(open);
+    return {};
+  }
+
+  result<void> accept(const flow::proposal& proposal) {
+    const auto outcome = core->accept(proposal);
     if (!outcome) return fail(outcome.error());
     edges->send(outcome->verdict);
-    listener.on_rows(*proposal, outcome->events);
+    listener.on_rows(proposal, outcome->events);
     for (const session::row_event& event : outcome->events)
       if (event.finish != session::finish_reason::none)
         listener.on_finished(event.request, *core->usage_of(event.request));
@@ -93,6 +118,8 @@ struct scheduler_state {
   void give_up(const fault& what) {
     if (failure) return;
     failure = what;
+    taps_open.clear();
+    proposals.clear();
     listener.on_failed(core->fail_all(), what);
   }
 

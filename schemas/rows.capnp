@@ -48,4 +48,7 @@ struct Tap {
 
   tensorBytes @2 :UInt64;
   # = product of the extents * bytes of an element.
+
+  last @3 :Bool;
+  # No tensor, but the end of its sender's taps of the step: one extent, 0, and an empty name.
 }

@@ -145,10 +145,13 @@ struct verdict {
   std::vector<commitment> commitments;
 };
 
-/// A named intermediate, for diagnostics. Stage or head -> scheduler.
+/// A named intermediate, for diagnostics. Stage or head -> scheduler. After its last tap of a step
+/// that asks for taps, each of them sends one with `last`, without name and elements: how the
+/// scheduler knows that it has all of them.
 struct tap {
   step_id step;
   epoch_id epoch;
+  bool last = false;
   std::string name;  ///< e.g. "L3.attn.out"
   kernels::dtype type = kernels::dtype::f32;
   std::vector<std::uint32_t> shape;

@@ -11,9 +11,14 @@ model::taps probes_of(const flow::step_table& table,
             kernels::buffer copy(tensor.bytes.size());
             if (!tensor.bytes.empty())
               std::memcpy(copy.data(), tensor.bytes.data(), tensor.bytes.size());
-            receive({table.step, table.epoch, tensor.name, tensor.type, tensor.shape,
+            receive({table.step, table.epoch, false, tensor.name, tensor.type, tensor.shape,
                      flow::freeze(std::move(copy))});
           }};
+}
+
+std::optional<flow::tap> end_of_taps(const flow::step_table& table) {
+  if (table.taps.empty()) return std::nullopt;
+  return flow::tap{table.step, table.epoch, true, {}, kernels::dtype::f32, {0}, nullptr};
 }
 
 }  // namespace cedar::stage

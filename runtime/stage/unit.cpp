@@ -81,10 +81,10 @@ class joining_unit : public unit {
     while (taken && !busy()) {
       auto step = join_.pop();
       if (!step) break;
-      taken = work_on(work_of(step->table, step->first_arrival), out,
-                      [&](const std::function<void(flow::tap)>& keep) {
-                        return compute(std::move(*step), keep);
-                      });
+      const flow::step_table table = step->table;  // the step itself moves on
+      taken = work_on(table, step->first_arrival, out, [&](const tap_receiver& keep) {
+        return compute(std::move(*step), probes_of(table, keep));
+      });
     }
     if (!taken) return fail(taken.error());
     return out;
@@ -98,7 +98,7 @@ class joining_unit : public unit {
 
   virtual const char* name() const = 0;
   /// The messages of a step that is complete.
-  virtual result<messages> compute(joined_step step, const tap_receiver& keep) = 0;
+  virtual result<messages> compute(joined_step step, const model::taps& probes) = 0;
   virtual result<void> settle(const flow::verdict& verdict) = 0;
   /// True while a step that was begun has not ended.
   virtual bool busy() const { return false; }
@@ -107,15 +107,19 @@ class joining_unit : public unit {
     return join_.add(std::move(block), clock::now());
   }
 
-  /// Runs `computation`, keeps its taps and messages in `out` and notes how long it took.
+  /// Runs `computation` of a step, keeps its taps and messages in `out` and notes how long it took.
   template <class Computation>
-  result<void> work_on(unit_work work, unit_output& out, const Computation& computation) {
+  result<void> work_on(const flow::step_table& table, unit_time arrived, unit_output& out,
+                       const Computation& computation) {
+    unit_work work = work_of(table, arrived);
     const tap_receiver keep = [&out](flow::tap tap) { out.messages.emplace_back(std::move(tap)); };
     result<messages> made = computation(keep);
     if (!made) return fail(made.error());
     std::ranges::move(*made, std::back_inserter(out.messages));
     work.end = clock::now();
     work.done = !busy();
+    if (work.done)
+      if (auto end = end_of_taps(table)) out.messages.emplace_back(std::move(*end));
     out.work.push_back(work);
     return {};
   }
@@ -148,9 +152,8 @@ class layer_unit final : public joining_unit {
                     std::make_move_iterator(blocks->end()));
   }
 
-  result<messages> compute(joined_step step, const tap_receiver& keep) override {
-    const flow::step_table table = step.table;  // names the taps; the step itself moves on
-    return as_messages(stage_->begin(std::move(step), probes_of(table, keep)));
+  result<messages> compute(joined_step step, const model::taps& probes) override {
+    return as_messages(stage_->begin(std::move(step), probes));
   }
 
   result<void> take_block(flow::row_block block, unit_output& out) override {
@@ -164,7 +167,7 @@ class layer_unit final : public joining_unit {
       return joining_unit::take_block(std::move(block), out);
     if (!busy()) return fail(unexpected(name(), flow::message(std::move(block))));
     const flow::step_table table = *stage_->suspended_table();
-    return work_on(work_of(table, clock::now()), out, [&](const tap_receiver& keep) {
+    return work_on(table, clock::now(), out, [&](const tap_receiver& keep) {
       return as_messages(stage_->resume(block, probes_of(table, keep)));
     });
   }
@@ -187,8 +190,8 @@ class head_unit final : public joining_unit {
  private:
   const char* name() const override { return "the head"; }
 
-  result<messages> compute(joined_step step, const tap_receiver& keep) override {
-    auto made = stage_->run(step.table, *step.rows, probes_of(step.table, keep));
+  result<messages> compute(joined_step step, const model::taps& probes) override {
+    auto made = stage_->run(step.table, *step.rows, probes);
     if (!made) return fail(made.error());
     messages out;
     out.emplace_back(std::move(*made));

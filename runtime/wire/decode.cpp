@@ -60,6 +60,7 @@ void read_body(schemas::Header::Body::Reader in, body_fields& out) {
       out.type = static_cast<std::uint16_t>(in.getTap().getType());
       out.extents = in.getTap().getExtents();
       out.bytes = in.getTap().getTensorBytes();
+      out.last = in.getTap().getLast();
       break;
     case schemas::Header::Body::CREDIT:
       out.messages = in.getCredit().getMessages();

@@ -276,6 +276,9 @@ class body_decoder {
     if (!name) return fail(name.error());
     out.name = std::move(*name);
     if (lists->left() != 0) return too_long("tap", lists->left());
+    out.last = body().last;
+    if (out.last && (!out.name.empty() || out.shape != std::vector<std::uint32_t>{0}))
+      return malformed("tap.last", "the end of taps has a name or elements");
     out.payload = tensor(body().bytes);
     return out;
   }

@@ -148,6 +148,7 @@ class body_encoder {
     out.setType(static_cast<schemas::ElementType>(value.type));
     out.setExtents(static_cast<std::uint8_t>(value.shape.size()));
     out.setTensorBytes(flow::bytes_of(value.payload).size());
+    out.setLast(value.last);
     for (const std::uint32_t extent : value.shape) lists_.put(extent);
     put_name(value.name);
     return value.payload;

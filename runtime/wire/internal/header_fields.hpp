@@ -18,6 +18,7 @@ struct body_fields {
   std::uint16_t kind = 0;  ///< of body_kind
   std::uint16_t row_kind = 0;
   std::uint16_t type = 0;
+  bool last = false;
   std::uint32_t layer = 0;
   std::uint32_t reader = 0;
   std::uint32_t spans = 0;

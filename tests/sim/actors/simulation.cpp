@@ -176,7 +176,10 @@ void simulation::spawn_scheduler() {
       [this](const flow::proposal&, const std::vector<session::row_event>& events) {
         for (const session::row_event& event : events) rows[event.request].emplace_back(event);
       },
-      [this](request_id request, const session::usage& used) { finished[request] = used; },
+      [this](request_id request, const session::usage& used) {
+        finished[request] = used;
+        taps_before_finish[request] = taps.size();
+      },
       [this](flow::tap tap) { taps.push_back(std::move(tap)); },
       {},  // nobody looks at the load
       [this](const std::vector<request_id>& requests, const actors::fault& why) {

@@ -100,6 +100,7 @@ class simulation {
   std::map<request_id, std::vector<answered_row>> rows;
   std::map<request_id, session::usage> finished;
   std::vector<flow::tap> taps;
+  std::map<request_id, std::size_t> taps_before_finish;  ///< how many had come
   std::vector<request_id> given_up;
   std::vector<actors::fault> given_up_for;  ///< reasons that the scheduler gave
   std::vector<actors::fault> faults;  ///< of units, edges, frames and peers

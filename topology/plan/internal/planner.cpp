@@ -270,7 +270,7 @@ void planner::connect_taps(unit_id producer) {
   edge.message_bytes_max = tap_bytes_max(config_, limits.rows_per_step, limits.context);
   edge.window_messages = tap_window_messages;
   edge.window_bytes = tap_window_largest * edge.message_bytes_max;
-  edge.queue_messages_max = limits.steps_in_flight * taps_per_step_max;
+  edge.queue_messages_max = limits.steps_in_flight * (taps_per_step_max + 1);  // and their end
   plan_.edges_.push_back(std::move(edge));
 }
 

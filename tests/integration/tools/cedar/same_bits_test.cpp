@@ -142,4 +142,15 @@ BOOST_AUTO_TEST_CASE(of_taps_that_travel_between_processes) {
   BOOST_TEST(check_same_tensors(cut, alone) == 5 + 15 * (1 + prompt.forced.size()));
 }
 
+BOOST_AUTO_TEST_CASE(of_more_taps_than_an_edge_has_credit_for) {
+  workplace work;
+  const golden_prompt prompt = golden_prompt_of("tiny-12", "prompt-0033");
+  const std::vector<std::string> taps{"--taps", "L*.attn.in,L*.attn.out,L*.ffn.in,L*.ffn.out"};
+  const auto alone = work.logits(prompt, "tiny-12", "alone", taps);
+  std::vector<std::string> through = taps;
+  through.insert(through.end(), {"--topology", work.topology(tiny_12)});
+  const auto cut = work.logits(prompt, "tiny-12", "cut", through);
+  BOOST_TEST(check_same_tensors(cut, alone) == 5 + 4 * 12 * (1 + prompt.forced.size()));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

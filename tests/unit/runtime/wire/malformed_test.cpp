@@ -101,12 +101,13 @@ fill proposal(std::uint32_t tokens, std::uint64_t logits_bytes) {
   };
 }
 
-fill tap(unsigned type, std::uint8_t extents, std::uint64_t tensor_bytes) {
+fill tap(unsigned type, std::uint8_t extents, std::uint64_t tensor_bytes, bool last = false) {
   return [=](schemas::Header::Builder header) {
     auto body = header.initBody().initTap();
     body.setType(static_cast<schemas::ElementType>(type));
     body.setExtents(extents);
     body.setTensorBytes(tensor_bytes);
+    body.setLast(last);
   };
 }
 
@@ -150,8 +151,10 @@ BOOST_AUTO_TEST_CASE(headers_of_wrong_length_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(other_versions_are_refused_by_name) {
-  check_refused([](schemas::Header::Builder header) { header.setVersion(3); }, {}, errc::refused,
-                "protocol version 3, this program speaks 2");
+  check_refused([](schemas::Header::Builder header) { header.setVersion(protocol_version + 1); },
+                {}, errc::refused,
+                "protocol version " + std::to_string(protocol_version + 1) +
+                    ", this program speaks " + std::to_string(protocol_version));
   check_refused([](schemas::Header::Builder header) { header.setVersion(0); }, {}, errc::refused,
                 "protocol version 0");
 }
@@ -243,6 +246,10 @@ BOOST_AUTO_TEST_CASE(taps_and_credits) {
   check_malformed(tap(0, 1, 9), zeros(8), "tap.tensorBytes");
   check_malformed(tap(0, 1, 4), zeros(4) + shape + zeros(2), "tap.tensorBytes");
   check_malformed(tap(0, 1, 8), zeros(8 + 3), "tap.extents");
+  check_malformed(tap(0, 1, 8, true), zeros(8) + shape + zeros(2), "tap.last");
+  BOOST_TEST(decode(forge(tap(0, 1, 0, true), zeros(4 + 2))).has_value());
+  check_malformed(tap(0, 1, 0, true),
+                  zeros(4) + std::vector{std::byte{1}, std::byte{0}, std::byte{'a'}}, "tap.last");
   check_malformed(tap(0, 1, 8), zeros(8) + shape + zeros(1), "tap.name");
   check_malformed(tap(0, 1, 8), zeros(8) + shape + zeros(3), "tap: 1 bytes");
   // 2^32-1 cubed overflows 64 bits; no tensor has that many bytes.

@@ -98,10 +98,18 @@ BOOST_AUTO_TEST_CASE(a_verdict) {
 BOOST_AUTO_TEST_CASE(a_tap) {
   const flow::tap sent = sample_tap();
   const flow::tap got = round_trip(sent);
+  BOOST_TEST(!got.last);
   BOOST_TEST(got.name == sent.name);
   BOOST_TEST((got.type == sent.type));
   BOOST_TEST(got.shape == sent.shape, boost::test_tools::per_element());
   check_same_bytes(got.payload, sent.payload);
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_taps) {
+  const flow::tap got = round_trip(sample_end_of_taps());
+  BOOST_TEST(got.last);
+  BOOST_TEST(got.name.empty());
+  BOOST_TEST(flow::bytes_of(got.payload).empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_credit) {

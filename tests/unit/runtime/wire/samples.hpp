@@ -54,8 +54,17 @@ inline flow::verdict sample_verdict() {
 }
 
 inline flow::tap sample_tap() {
-  return {step_id{15},          epoch_id{3}, "L3.attn.out",
-          kernels::dtype::bf16, {2, 3, 4},   flow::freeze(pattern(48, 3))};
+  return {step_id{15},
+          epoch_id{3},
+          false,
+          "L3.attn.out",
+          kernels::dtype::bf16,
+          {2, 3, 4},
+          flow::freeze(pattern(48, 3))};
+}
+
+inline flow::tap sample_end_of_taps() {
+  return {step_id{15}, epoch_id{3}, true, {}, kernels::dtype::f32, {0}, nullptr};
 }
 
 /// What a network does: the payload lands, in one piece, in a buffer of the receiver.
