@@ -75,15 +75,12 @@ int run(const options& chosen) {
   if (chosen.json == "-" && chosen.svg == "-")
     return report_error({errc::invalid_argument,
                          "--json - and --svg - would mix on standard output; name a file for one"});
-  auto document = topology::read_document(chosen.topology);
-  if (!document) {
-    fmt::print(stderr, "{}\n", topology::to_string(document.error()));
-    return 1;
-  }
-  if (!chosen.model.empty()) topology::override_model(*document, chosen.model);
-  const auto config = model::parse_config(document->model_of(document->client.value));
-  if (!config) return report_error(config.error());
-  const auto planned = topology::make_plan(*document, *config);
+  auto file = topology::read_file(chosen.topology);
+  if (!chosen.model.empty()) topology::override_model(file.value, chosen.model);
+  const auto config = model::parse_config(file.value.model_of(file.value.client.value));
+  // What the model would say about a file that names none, or a wrong one, is not known.
+  if (!config && file.mistakes.empty()) return report_error(config.error());
+  const auto planned = config ? topology::make_plan(file, *config) : tl::unexpected(file.mistakes);
   if (!planned) {
     fmt::print(stderr, "{}\n", topology::to_string(planned.error()));
     return 1;

@@ -10,10 +10,13 @@ namespace {
 // A topology of a thousand stages needs about 100 KiB.
 constexpr std::uintmax_t file_bytes_max = 1U << 20U;
 
-tl::unexpected<std::vector<diagnostic>> unreadable(const std::filesystem::path& file,
-                                                   std::string message) {
-  return tl::unexpected(std::vector{
-      diagnostic{file.string(), 1, 1, std::move(message), "give the path of a topology file"}});
+reading unreadable(const std::filesystem::path& file, std::string message) {
+  return {{}, {{file.string(), 1, 1, std::move(message), "give the path of a topology file"}}};
+}
+
+tl::expected<document, std::vector<diagnostic>> without_mistakes(reading read) {
+  if (!read.mistakes.empty()) return tl::unexpected(std::move(read.mistakes));
+  return std::move(read.value);
 }
 
 }  // namespace
@@ -32,7 +35,7 @@ diagnostic document::mistake(position where, std::string message, std::string hi
   return {file, where.line, where.column, std::move(message), std::move(hint)};
 }
 
-tl::expected<document, std::vector<diagnostic>> read_document(const std::filesystem::path& file) {
+reading read_file(const std::filesystem::path& file) {
   std::error_code status;
   if (!std::filesystem::is_regular_file(file, status)) {
     return unreadable(file, status ? "cannot read the file: " + status.message()
@@ -49,7 +52,16 @@ tl::expected<document, std::vector<diagnostic>> read_document(const std::filesys
   if (!in.read(text.data(), static_cast<std::streamsize>(bytes))) {
     return unreadable(file, "cannot read the file: reading failed");
   }
-  return parse_document(text, file.string());
+  return read_text(text, file.string());
+}
+
+tl::expected<document, std::vector<diagnostic>> parse_document(std::string_view text,
+                                                               const std::string& file) {
+  return without_mistakes(read_text(text, file));
+}
+
+tl::expected<document, std::vector<diagnostic>> read_document(const std::filesystem::path& file) {
+  return without_mistakes(read_file(file));
 }
 
 void override_model(document& topology, const std::filesystem::path& path) {

@@ -7,6 +7,7 @@
 // the
 //    section that would hold it, so that a diagnostic about it still points somewhere useful.
 // 3. Names and words (device kinds, transports) are kept as written.
+// 4. Of a file with mistakes, what is in order is there; the rest has its default and is `wrong`.
 // The format is described in configs/topologies/README.md, key by key in README.md beside this
 // file.
 #pragma once
@@ -29,6 +30,7 @@ struct located {
   T value{};
   position where;
   bool given = false;  ///< false: the default of an omitted key
+  bool wrong = false;  ///< the file holds something unreadable, which has been reported
 };
 
 /// Layers first..last, both included.
@@ -142,13 +144,25 @@ struct document {
   diagnostic mistake(position where, std::string message, std::string hint = {}) const;
 };
 
+/// A file as far as it can be read.
+struct reading {
+  document value;
+  std::vector<diagnostic> mistakes;  ///< of form, ordered by place
+};
+
 /// Reads a topology from `text`. `file` names it in diagnostics, and its folder is the document's
-/// directory. Errors: every mistake, ordered by place, at least one.
+/// directory. make_plan() adds the mistakes of meaning.
+reading read_text(std::string_view text, const std::string& file);
+
+/// The same for a file on disk. A file that cannot be read, or is larger than 1 MiB, is a mistake
+/// too.
+reading read_file(const std::filesystem::path& file);
+
+/// As read_text(). Errors: every mistake of form, at least one.
 tl::expected<document, std::vector<diagnostic>> parse_document(std::string_view text,
                                                                const std::string& file);
 
-/// The same for a file on disk. A file that cannot be read, or is larger than 1 MiB, is a
-/// diagnostic too.
+/// As read_file(). Errors: every mistake of form, at least one.
 tl::expected<document, std::vector<diagnostic>> read_document(const std::filesystem::path& file);
 
 /// Uses the checkpoint at `path` (relative to the working directory) on every node, whatever the

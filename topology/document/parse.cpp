@@ -246,8 +246,7 @@ void parse_root(const YAML::Node& node, document& result, mistakes& out) {
 
 }  // namespace
 
-tl::expected<document, std::vector<diagnostic>> parse_document(std::string_view text,
-                                                               const std::string& file) {
+reading read_text(std::string_view text, const std::string& file) {
   document result;
   result.file = file;
   result.directory = std::filesystem::path(file).parent_path();
@@ -274,9 +273,7 @@ tl::expected<document, std::vector<diagnostic>> parse_document(std::string_view 
                                   : position{};
     out.report(where, "this is not YAML: " + printable(problem.msg));
   }
-  std::vector<diagnostic> all = out.take();
-  if (!all.empty()) return tl::unexpected(std::move(all));
-  return result;
+  return {std::move(result), out.take()};
 }
 
 }  // namespace cedar::topology

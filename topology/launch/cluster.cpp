@@ -103,18 +103,18 @@ result<void> cluster::read_topology() {
                                      (unreadable ? unreadable.message() : "larger than 1 MiB"));
   std::ifstream file(options_.topology, std::ios::binary);
   text_.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  auto document = parse_document(text_, options_.topology.string());
-  if (!document) return fail(errc::malformed, to_string(document.error()));
-  if (!options_.model.empty()) override_model(*document, options_.model);
-  const std::filesystem::path folder = document->model_of(document->client.value);
-  if (folder.empty())
-    return fail(
-        errc::invalid_argument,
-        options_.topology.string() + " names no model; add model: {path: ...} or give -m DIR");
-  auto model = stage::model_source::open(folder);
-  if (!model) return fail(model.error());
+  reading parsed = read_text(text_, options_.topology.string());
+  if (!options_.model.empty()) override_model(parsed.value, options_.model);
+  const std::filesystem::path folder = parsed.value.model_of(parsed.value.client.value);
+  auto model = folder.empty() ? fail(errc::invalid_argument,
+                                     options_.topology.string() +
+                                         " names no model; add model: {path: ...} or give -m DIR")
+                              : stage::model_source::open(folder);
+  if (!model)
+    return parsed.mistakes.empty() ? fail(model.error())
+                                 : fail(errc::malformed, to_string(parsed.mistakes));
   model_ = std::move(*model);
-  auto planned = make_plan(*document, model_->config());
+  auto planned = make_plan(parsed, model_->config());
   if (!planned) return fail(errc::malformed, to_string(planned.error()));
   plan_.emplace(std::move(*planned));
   const result<std::uint64_t> fingerprint = model_->fingerprint();

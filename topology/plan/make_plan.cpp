@@ -9,7 +9,13 @@ namespace cedar::topology {
 
 tl::expected<plan, std::vector<diagnostic>> make_plan(const document& topology,
                                                       const model::model_config& config) {
-  std::vector<diagnostic> all;
+  return make_plan(reading{topology, {}}, config);
+}
+
+tl::expected<plan, std::vector<diagnostic>> make_plan(const reading& file,
+                                                      const model::model_config& config) {
+  const document& topology = file.value;
+  std::vector<diagnostic> all = file.mistakes;
   internal::check_names(topology, all);
   internal::check_model(topology, config, all);
   internal::check_addresses(topology, all);

@@ -258,5 +258,9 @@ class plan {
 /// Plans `topology` for the model. Errors: every mistake at once, ordered by place, at least one.
 tl::expected<plan, std::vector<diagnostic>> make_plan(const document& topology,
                                                       const model::model_config& config);
+/// The same for a file that may have mistakes of form: those, and the mistakes of meaning that do
+/// not follow from them.
+tl::expected<plan, std::vector<diagnostic>> make_plan(const reading& file,
+                                                      const model::model_config& config);
 
 }  // namespace cedar::topology

@@ -130,12 +130,9 @@ void check_plan(const plan& planned) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto document = parse_document(text, "dir/file.yaml");
-  if (!document) {
-    check_diagnostics(document.error(), text);
-    return 0;
-  }
-  const auto planned = make_plan(*document, config());
+  const reading file = read_text(text, "dir/file.yaml");
+  const auto planned = make_plan(file, config());
+  CEDAR_ASSERT(file.mistakes.empty() || !planned, "a file with mistakes has no plan");
   if (!planned) {
     check_diagnostics(planned.error(), text);
   } else {

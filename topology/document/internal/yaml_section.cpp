@@ -148,6 +148,7 @@ bool section::text(const std::string& key, located<std::string>& out) {
   if (!value) return false;
   if (!value->IsScalar() || value->Scalar().empty()) {
     wrong_type(key, *value, "a text");
+    out.wrong = true;
     return false;
   }
   out = {value->Scalar(), position_of(*value), true};
@@ -159,6 +160,7 @@ bool section::number(const std::string& key, std::uint32_t least, std::uint32_t 
   const auto value = find(key);
   if (!value) return false;
   std::uint64_t read = 0;
+  out.wrong = true;
   const bool digits = is_plain(*value) && looks_like_number(value->Scalar());
   if (!digits) {
     wrong_type(key, *value, "a whole number");
@@ -177,6 +179,7 @@ bool section::number(const std::string& key, std::uint32_t least, std::uint32_t 
 bool section::bytes(const std::string& key, located<std::uint64_t>& out) {
   const auto value = find(key);
   if (!value) return false;
+  out.wrong = true;
   const std::string text = value->IsScalar() ? value->Scalar() : std::string();
   const std::size_t unit = text.find_first_not_of("0123456789");
   std::uint64_t count = 0;
@@ -196,6 +199,7 @@ bool section::bytes(const std::string& key, located<std::uint64_t>& out) {
 bool section::flag(const std::string& key, located<bool>& out) {
   const auto value = find(key);
   if (!value) return false;
+  out.wrong = true;
   if (!is_plain(*value) || (value->Scalar() != "true" && value->Scalar() != "false")) {
     wrong_type(key, *value, "true or false");
     return false;
@@ -205,6 +209,7 @@ bool section::flag(const std::string& key, located<bool>& out) {
 }
 
 bool section::layers(const std::string& key, located<layer_range>& out) {
+  out.wrong = true;
   const auto value = require(key, "layers: FIRST-LAST, for example layers: 0-5");
   if (!value) return false;
   const std::string text = value->IsScalar() ? value->Scalar() : std::string();
@@ -260,7 +265,8 @@ std::vector<std::pair<located<std::string>, YAML::Node>> section::named_entries(
   std::vector<std::pair<located<std::string>, YAML::Node>> out;
   for (const entry& each : entries_) {
     remember(each.key.value);
-    if (check_name(each.key, what, mistakes_)) out.emplace_back(each.key, each.value);
+    check_name(each.key, what, mistakes_);
+    out.emplace_back(each.key, each.value);
   }
   return out;
 }

@@ -1,7 +1,8 @@
 // One mapping of a YAML file: asked for its keys by name, it reports whatever else it holds.
 //
 // 1. Every getter records the key as known; finish() reports the keys that nobody asked for.
-// 2. A value of the wrong type or range is reported once, and the output keeps its default.
+// 2. A value of the wrong type or range is reported once; the output keeps its default and is
+// `wrong`.
 // 3. Nothing here throws on account of the file: yaml-cpp's exceptions are dealt with by the
 // parser.
 #pragma once
@@ -56,7 +57,8 @@ class section {
   /// As find(); reports a missing key, with `example` as the hint.
   std::optional<YAML::Node> require(const std::string& key, const std::string& example);
 
-  /// Reads into `out`; returns false if the key is absent or wrong.
+  /// Reads into `out`; returns false if the key is absent or wrong. A missing 'layers' is wrong
+  /// too.
   bool text(const std::string& key, located<std::string>& out);
   bool number(const std::string& key, std::uint32_t least, std::uint32_t most,
               located<std::uint32_t>& out);

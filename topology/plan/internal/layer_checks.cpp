@@ -19,6 +19,7 @@ bool check_order(const document& topology, std::vector<diagnostic>& out) {
   const auto& stages = topology.units.stages;
   bool ordered = true;
   for (std::size_t i = 1; i < stages.size(); ++i) {
+    if (stages[i].layers.wrong || stages[i - 1].layers.wrong) continue;
     if (stages[i].layers.value.first >= stages[i - 1].layers.value.first) continue;
     ordered = false;
     out.push_back(
@@ -30,9 +31,11 @@ bool check_order(const document& topology, std::vector<diagnostic>& out) {
   return ordered;
 }
 
+/// Those whose layers could be read.
 std::vector<const stage_entry*> sorted_stages(const document& topology) {
   std::vector<const stage_entry*> sorted;
-  for (const stage_entry& stage : topology.units.stages) sorted.push_back(&stage);
+  for (const stage_entry& stage : topology.units.stages)
+    if (!stage.layers.wrong) sorted.push_back(&stage);
   std::stable_sort(sorted.begin(), sorted.end(), [](const stage_entry* a, const stage_entry* b) {
     return a->layers.value.first < b->layers.value.first;
   });
@@ -56,13 +59,16 @@ std::string layers_text(const std::vector<std::uint32_t>& layers) {
 bool check_layers(const document& topology, const model::model_config& config,
                   std::vector<diagnostic>& out) {
   bool valid = check_order(topology, out);
+  const auto sorted = sorted_stages(topology);
+  // A stage of unknown layers may hold those that are on no other.
+  const bool all_known = sorted.size() == topology.units.stages.size();
   const auto report = [&](const stage_entry& stage, std::string message, std::string hint) {
     valid = false;
     out.push_back(topology.mistake(stage.layers.where, std::move(message), std::move(hint)));
   };
   const stage_entry* previous = nullptr;
   std::uint32_t next = 0;  // first layer that no stage holds yet
-  for (const stage_entry* stage : sorted_stages(topology)) {
+  for (const stage_entry* stage : sorted) {
     const auto [first, last] = stage->layers.value;
     const std::string of_stage = " of stage '" + stage->name.value + "' ";
     if (last >= config.layers) {
@@ -70,7 +76,7 @@ bool check_layers(const document& topology, const model::model_config& config,
              subject(std::max(first, config.layers), last, of_stage, "does", "do") + "not exist",
              "the model has layers 0-" + std::to_string(config.layers - 1));
     }
-    if (first > next && next < config.layers) {
+    if (all_known && first > next && next < config.layers) {
       report(*stage,
              subject(next, std::min(first, config.layers) - 1, " ", "is", "are") + "on no stage",
              "every layer must be on exactly one stage");
@@ -86,12 +92,12 @@ bool check_layers(const document& topology, const model::model_config& config,
       previous = stage;
     }
   }
-  if (next < config.layers && previous != nullptr) {
+  if (all_known && next < config.layers && previous != nullptr) {
     report(*previous, subject(next, config.layers - 1, " ", "is", "are") + "on no stage",
            "every layer must be on exactly one stage; the model has layers 0-" +
                std::to_string(config.layers - 1));
   }
-  return valid;
+  return valid && all_known;
 }
 
 }  // namespace cedar::topology::internal

@@ -10,7 +10,7 @@
 namespace cedar::topology::internal {
 
 /// Reports overlaps, gaps, layers that the model lacks and stages out of order. True if there were
-/// none.
+/// none and the layers of every stage are known.
 bool check_layers(const document& topology, const model::model_config& config,
                   std::vector<diagnostic>& out);
 

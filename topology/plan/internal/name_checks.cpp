@@ -35,11 +35,14 @@ std::optional<std::uint32_t> index_of(const std::vector<Entry>& entries, std::st
   return std::nullopt;
 }
 
-/// The mistake of naming something that does not exist.
-diagnostic unknown(const document& topology, const located<std::string>& name,
-                   const std::string& what, const std::vector<std::string>& known) {
-  return topology.mistake(name.where, "there is no " + what + " " + in_quotes(name.value),
-                          spelling_hint(name.value, known));
+/// Reports a name of something that does not exist; not one that the file lacks, nor any if all of
+/// its kind could not be read: that has been reported.
+void report_unknown(const document& topology, const located<std::string>& name,
+                    const std::string& what, const std::vector<std::string>& known,
+                    std::vector<diagnostic>& out) {
+  if (name.value.empty() || known.empty()) return;
+  out.push_back(topology.mistake(name.where, "there is no " + what + " " + in_quotes(name.value),
+                                 spelling_hint(name.value, known)));
 }
 
 /// Every device that a unit names, in file order.
@@ -54,6 +57,7 @@ std::vector<const located<std::string>*> devices_of_units(const units_entry& uni
 void check_stage_names(const document& topology, std::vector<diagnostic>& out) {
   std::set<std::string> seen;
   for (const stage_entry& stage : topology.units.stages) {
+    if (stage.name.value.empty()) continue;
     if (reserved_names.count(stage.name.value) != 0) {
       out.push_back(topology.mistake(
           stage.name.where,
@@ -70,8 +74,8 @@ void check_every_node_is_used(const document& topology, std::vector<diagnostic>&
   std::set<std::string> used{topology.units.scheduler_node.value};
   for (const auto* device : devices_of_units(topology.units)) {
     const auto index = index_of_device(topology, device->value);
-    // An unknown device is reported elsewhere; it might have been meant for any node.
-    if (!index) return;
+    // An unknown device or node is reported elsewhere; it might have been meant for any node.
+    if (!index || topology.devices[*index].node.value.empty()) return;
     used.insert(topology.devices[*index].node.value);
   }
   for (const node_entry& node : topology.nodes) {
@@ -108,10 +112,10 @@ void check_names(const document& topology, std::vector<diagnostic>& out) {
   const auto device_names = names_of(topology.devices);
   for (const device_entry& device : topology.devices) {
     if (!index_of_node(topology, device.node.value)) {
-      out.push_back(unknown(topology, device.node, "node", node_names));
+      report_unknown(topology, device.node, "node", node_names, out);
     }
     if (!device_kind_of(device.kind.value)) {
-      out.push_back(unknown(topology, device.kind, "device kind", device_kinds));
+      report_unknown(topology, device.kind, "device kind", device_kinds, out);
     }
     if (device.kind.value == "reference" && device.threads.value > 1) {
       out.push_back(topology.mistake(device.threads.where,
@@ -123,15 +127,16 @@ void check_names(const document& topology, std::vector<diagnostic>& out) {
   }
   const located<std::string>& scheduler = topology.units.scheduler_node;
   const bool scheduler_exists = index_of_node(topology, scheduler.value).has_value();
-  if (!scheduler_exists) out.push_back(unknown(topology, scheduler, "node", node_names));
+  if (!scheduler_exists) report_unknown(topology, scheduler, "node", node_names, out);
   for (const auto* device : devices_of_units(topology.units)) {
     if (!index_of_device(topology, device->value)) {
-      out.push_back(unknown(topology, *device, "device", device_names));
+      report_unknown(topology, *device, "device", device_names, out);
     }
   }
   if (topology.client.given && !index_of_node(topology, topology.client.value)) {
-    out.push_back(unknown(topology, topology.client, "node", node_names));
-  } else if (scheduler_exists && topology.client.value != scheduler.value) {
+    report_unknown(topology, topology.client, "node", node_names, out);
+  } else if (scheduler_exists && !topology.client.wrong &&
+             topology.client.value != scheduler.value) {
     out.push_back(topology.mistake(scheduler.where,
                                    "the scheduler is on node '" + scheduler.value +
                                        "', but the client is node '" + topology.client.value +
@@ -144,7 +149,8 @@ void check_names(const document& topology, std::vector<diagnostic>& out) {
 
 void check_model(const document& topology, const model::model_config& config,
                  std::vector<diagnostic>& out) {
-  if (!config.engram.layers.empty() && !topology.units.engram) {
+  // Without stages there are no units that could be read.
+  if (!config.engram.layers.empty() && !topology.units.engram && !topology.units.stages.empty()) {
     out.push_back(topology.mistake(topology.units.where,
                                    "'units.engram' is missing: the model has Engram modules",
                                    "write engram: {device: DEVICE}"));
@@ -154,9 +160,9 @@ void check_model(const document& topology, const model::model_config& config,
                                    "the model has no Engram modules for 'units.engram' to hold",
                                    "remove it"));
   }
-  if (topology.model_path.given) return;
+  if (topology.model_path.given || topology.model_path.wrong) return;
   for (const node_entry& node : topology.nodes) {
-    if (node.model_path.given) continue;
+    if (node.model_path.given || node.model_path.wrong) continue;
     out.push_back(topology.mistake(node.name.where,
                                    "node '" + node.name.value + "' has no checkpoint",
                                    "write model: {path: FOLDER} for all nodes, or start with -m"));
@@ -189,7 +195,8 @@ void check_addresses(const document& topology, std::vector<diagnostic>& out) {
         break;
     }
   }
-  if (remote_allowed && !topology.security.secret_file.given) {
+  if (remote_allowed && !topology.security.secret_file.given &&
+      !topology.security.secret_file.wrong) {
     out.push_back(
         topology.mistake(topology.security.allow_remote.where,
                          "'security.allow_remote' needs 'security.secret_file': nodes of "
@@ -217,7 +224,7 @@ void check_joining(const document& topology, std::vector<diagnostic>& out) {
   for (const node_entry& node : topology.nodes) {
     const located<std::string>& start = node.start;
     if (std::find(start_words.begin(), start_words.end(), start.value) == start_words.end())
-      out.push_back(unknown(topology, start, "start", start_words));
+      report_unknown(topology, start, "start", start_words, out);
     if (start.value != "join") continue;
     const std::string joining = "node '" + node.name.value + "' is to join";
     if (node.name.value == topology.client.value) {
@@ -229,7 +236,7 @@ void check_joining(const document& topology, std::vector<diagnostic>& out) {
       out.push_back(topology.mistake(
           start.where, joining + ", but transport 'loopback' puts all nodes into one process",
           "remove it, or write transport: {kind: ucx}"));
-    } else if (!topology.security.secret_file.given) {
+    } else if (!topology.security.secret_file.given && !topology.security.secret_file.wrong) {
       out.push_back(topology.mistake(
           start.where,
           joining + ", and proves by 'security.secret_file' that it may: it is missing",
@@ -246,9 +253,9 @@ void check_joining(const document& topology, std::vector<diagnostic>& out) {
 
 void check_mode(const document& topology, std::vector<diagnostic>& out) {
   if (session::prefill_mode_of(topology.mode.value)) return;
-  out.push_back(
-      unknown(topology, topology.mode, "mode",
-              {std::begin(session::prefill_mode_names), std::end(session::prefill_mode_names)}));
+  report_unknown(topology, topology.mode, "mode",
+                 {std::begin(session::prefill_mode_names), std::end(session::prefill_mode_names)},
+                 out);
 }
 
 void check_limits(const document& topology, const model::model_config& config,
@@ -263,7 +270,7 @@ void check_limits(const document& topology, const model::model_config& config,
   }
   const auto& requests = topology.limits.requests;
   const auto& rows = topology.limits.rows_per_step;
-  if (requests.given && requests.value > rows.value) {
+  if (requests.given && !rows.wrong && requests.value > rows.value) {
     out.push_back(topology.mistake(
         requests.where,
         "'limits.requests' is " + std::to_string(requests.value) + ", but 'limits.rows_per_step' " +
@@ -272,7 +279,7 @@ void check_limits(const document& topology, const model::model_config& config,
         "write at most " + std::to_string(rows.value) + ", or raise rows_per_step"));
   }
   const auto& prefill = topology.limits.prefill_rows;
-  if (prefill.value > rows.value) {
+  if (prefill.given && !rows.wrong && prefill.value > rows.value) {
     out.push_back(topology.mistake(prefill.where,
                                    "'limits.prefill_rows' is " + std::to_string(prefill.value) +
                                        ", more than the " + std::to_string(rows.value) +
@@ -283,7 +290,7 @@ void check_limits(const document& topology, const model::model_config& config,
   const std::uint64_t granule = kv_granule(config);
   const std::uint64_t longest = std::min(context.value, config.max_positions);
   const std::uint64_t least = (longest + granule - 1) / granule * granule;
-  if (kv.given && kv.value < least) {
+  if (kv.given && !context.wrong && kv.value < least) {
     out.push_back(topology.mistake(
         kv.where,
         "'limits.kv_positions' is " + std::to_string(kv.value) + ", but one request may need " +
@@ -300,11 +307,11 @@ std::uint32_t kv_granule(const model::model_config& config) {
 void check_transport(const document& topology, std::vector<diagnostic>& out) {
   const transport_entry& transport = topology.transport;
   const auto kind = transport_kind_of(transport.kind.value);
-  if (!kind) out.push_back(unknown(topology, transport.kind, "transport kind", transport_kinds));
+  if (!kind) report_unknown(topology, transport.kind, "transport kind", transport_kinds, out);
   for (const auto& each : transport.tls) {
     if (std::find(ucx_transports.begin(), ucx_transports.end(), each.value) ==
         ucx_transports.end()) {
-      out.push_back(unknown(topology, each, "UCX transport", ucx_transports));
+      report_unknown(topology, each, "UCX transport", ucx_transports, out);
     }
   }
   if (kind == transport_kind::loopback) {
@@ -336,6 +343,7 @@ void check_transport(const document& topology, std::vector<diagnostic>& out) {
 
 void check_deadlines(const document& topology, std::vector<diagnostic>& out) {
   const deadlines_entry& deadlines = topology.deadlines;
+  if (deadlines.heartbeat_lost.wrong || deadlines.heartbeat_interval.wrong) return;
   if (deadlines.heartbeat_lost.value <= 2 * std::uint64_t{deadlines.heartbeat_interval.value}) {
     const auto& blamed =
         deadlines.heartbeat_lost.given ? deadlines.heartbeat_lost : deadlines.heartbeat_interval;

@@ -98,11 +98,12 @@ void check_split_entries(const document& topology, const model::model_config& co
   std::map<std::uint32_t, position> seen;
   for (const split_entry& split : topology.splits) {
     const std::string owner = std::to_string(split.owner.value);
-    if (!split_mode_of(split.mode.value)) {
+    if (!split.mode.value.empty() && !split_mode_of(split.mode.value)) {
       out.push_back(topology.mistake(split.mode.where,
                                      "there is no split mode " + in_quotes(split.mode.value),
                                      spelling_hint(split.mode.value, {"mirror", "gather"})));
     }
+    if (split.owner.wrong || !split.owner.given) continue;
     if (std::ranges::find(config.kv_sources, split.owner.value) == config.kv_sources.end()) {
       out.push_back(topology.mistake(
           split.owner.where, "layer " + owner + " owns no global KV to split",
@@ -126,6 +127,7 @@ std::map<std::size_t, std::set<std::uint32_t>> separated_owners(const document& 
   std::map<std::size_t, std::set<std::uint32_t>> out;
   const auto& stages = topology.units.stages;
   for (std::size_t i = 0; i + 1 < stages.size(); ++i) {
+    if (stages[i].layers.wrong || stages[i + 1].layers.wrong) continue;
     const std::uint32_t last = stages[i].layers.value.last;
     if (stages[i + 1].layers.value.first != last + 1) continue;
     const auto owners = model::split_owners(schedule, last);

@@ -345,4 +345,44 @@ BOOST_AUTO_TEST_CASE(all_at_once_in_order_of_place) {
   BOOST_TEST(places == wanted, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(of_form_and_of_meaning_together) {
+  std::string text = cut("0-6", "6-11");
+  text = with(text, "front-cpu: {node: front}", "front-cpu: {node: front, colour: red}");
+  text = with(text, "head: {device: back-cpu}", "head: {device: gpu}");
+  text = with(text, "rows_per_step: 100", "rows_per_step: many");
+  text = with(text, "context: 1000", "context: 9999");
+  expect(
+      text,
+      {"8:28 unknown key 'colour' in 'devices.front-cpu' | known are: node, kind, threads, memory",
+       "16:31 layer 6 of stage 'decoder' is on stage 'encoder' too | every layer must be on "
+       "exactly one stage",
+       "17:18 there is no device 'gpu' | known are: front-cpu, back-cpu",
+       "18:25 'limits.rows_per_step' must be a whole number, not 'many'",
+       "18:53 'limits.context' is 9999, beyond the model's 2048 positions | write at most 2048"});
+}
+
+BOOST_AUTO_TEST_CASE(none_that_only_follows_from_another) {
+  const std::string layers =
+      "15:7 'units.stages[0].layers' is missing | write layers: FIRST-LAST, for example layers: "
+      "0-5";
+  expect(with(two_nodes, "layers: 0-5, ", ""), {layers});
+  expect(with(with(two_nodes, "layers: 0-5, ", ""), "layers: 6-11", "layers: 6-12"),
+         {layers, "16:31 layer 12 of stage 'decoder' does not exist | the model has layers 0-11"});
+  expect(with(two_nodes, "  back-cpu: {node: back}", "  back-cpu: {nodes: back}"),
+         {"9:13 'devices.back-cpu.node' is missing | write node: NODE, the process that owns the "
+          "device",
+          "9:14 unknown key 'nodes' in 'devices.back-cpu' | did you mean 'node'?"});
+  expect(with(two_nodes, "rows_per_step: 100, requests: 4", "rows_per_step: 0, requests: 400"),
+         {"18:25 'limits.rows_per_step' is '0'; it may be 1 to 65536"});
+  expect(two_nodes + "splits: [{mode: mirror}]\n",
+         {"19:10 'splits[0].owner' is missing | write owner: LAYER, the layer that creates the "
+          "global KV"});
+  expect(
+      "cedar: 1\nnodes: 3\n",
+      {"1:1 'devices' is missing | write devices: {NAME: {node: NODE, kind: cpu}}",
+       "1:1 'units' is missing | write units: with scheduler, embedding, stages, head, and engram "
+       "if the model has Engram modules",
+       "2:8 'nodes' must be a mapping (key: value), not '3'"});
+}
+
 BOOST_AUTO_TEST_SUITE_END()

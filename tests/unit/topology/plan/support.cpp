@@ -51,9 +51,7 @@ plan planned(const std::string& text, const std::string& model) {
 }
 
 std::vector<std::string> mistakes(const std::string& text, const std::string& model) {
-  const auto parsed = parse_document(text, "dir/test.yaml");
-  BOOST_REQUIRE_MESSAGE(parsed, (parsed ? "" : to_string(parsed.error())));
-  const auto made = make_plan(*parsed, configuration(model));
+  const auto made = make_plan(read_text(text, "dir/test.yaml"), configuration(model));
   BOOST_REQUIRE_MESSAGE(!made, "the plan has no mistake");
   std::vector<std::string> out;
   for (const diagnostic& what : made.error()) {
