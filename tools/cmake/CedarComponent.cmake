@@ -26,13 +26,9 @@ function(cedar_add_test name)
   set(target test_${ARG_LABEL}_${name})
   add_executable(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE cedar_internal cedar::test_support ${ARG_DEPENDS})
-  # Test code runs once and is mostly Boost.Test's templates: optimising it costs minutes of build.
-  target_compile_options(${target} PRIVATE -O1)
-  if(CEDAR_SANITIZE)
-    # Boost.Test's expressions take the optimiser half a minute a file when instrumented; what is judged is
-    # the code under test, which stays optimised.
-    target_compile_options(${target} PRIVATE -O0)
-  endif()
+  # Test code runs once and is mostly Boost.Test's templates: optimising it costs minutes of build, and what is
+  # judged is the code under test, which stays optimised.
+  target_compile_options(${target} PRIVATE -O0)
   add_test(NAME ${ARG_LABEL}.${name} COMMAND ${target} --log_level=test_suite --color_output=no)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 900)  # a guard against hangs: sanitizers take thirty times as long
