@@ -150,6 +150,12 @@ struct answer {
   session::finish_reason finish = session::finish_reason::none;
 };
 
+/// Whether an answer ended before it was asked to: prompt and answer fill the context.
+bool cut_by_context(const session::generation_request& request, const answer& answer) {
+  return answer.finish == session::finish_reason::length &&
+         answer.tokens.size() < request.new_tokens_max;
+}
+
 /// Whether an answer depends on its seed.
 bool has_noise(const session::generation_request& request) {
   return request.sampling.temperature > 0;
@@ -228,6 +234,11 @@ result<void> run(const options& chosen) {
       print_json(i, requests[i], answers[i], (*used)[i]);
   }
   std::fflush(stdout);
+  if (chosen.prompt_given && cut_by_context(requests.front(), answers.front()))
+    fmt::print(stderr,
+               "cedar: the context is full after {} tokens of the prompt and {} of the answer; a "
+               "topology's limits.context may allow more\n",
+               requests.front().prompt.size(), answers.front().tokens.size());
   if (chosen.prompt_given && has_noise(requests.front()))
     fmt::print(stderr, "cedar: seed {}\n", requests.front().sampling.seed);
   return (*pipeline)->finish(*used);

@@ -191,6 +191,9 @@ BOOST_AUTO_TEST_CASE(an_answer_ends_where_the_context_ends) {
   const finished ran = work.run_lines("{\"prompt\": \"Once upon a time\", \"max_tokens\": 100}\n");
   BOOST_TEST(ran.code == 0);
   BOOST_TEST(contains(ran.output, "\"finish_reason\":\"length\""), ran.output);
+  const finished told = work.run_prompt("Once upon a time");
+  BOOST_TEST(told.code == 0);
+  BOOST_TEST(contains(told.errors, "the context is full after "), told.errors);
 }
 
 BOOST_AUTO_TEST_CASE(token_ids_outside_the_vocabulary_are_refused) {
