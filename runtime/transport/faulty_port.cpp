@@ -132,6 +132,11 @@ void faulty_port::release(bool everything) {
   for (held_frame& next : due) inner_.send(next.to, std::move(next.frame));
 }
 
+void faulty_port::calm() {
+  const std::lock_guard lock(mutex_);
+  plan_ = {.seed = plan_.seed};
+}
+
 fault_counts faulty_port::counts() const {
   const std::lock_guard lock(mutex_);
   return counts_;

@@ -57,6 +57,9 @@ class faulty_port final : public port {
   /// overtaken.
   void release(bool everything = false);
 
+  /// No faults from now on. What is held back stays so until release().
+  void calm();
+
   fault_counts counts() const;
 
  private:
@@ -72,7 +75,7 @@ class faulty_port final : public port {
   void send_or_hold(node_id to, flow::frame frame);
 
   port& inner_;
-  const fault_plan plan_;
+  fault_plan plan_;
   const std::function<time_point()> now_;
   mutable std::mutex mutex_;
   std::mt19937_64 random_;

@@ -79,8 +79,8 @@ class port {
   /// been, or is about to be, reported.
   virtual void send(node_id to, flow::frame frame) = 0;
 
-  /// Gives a peer up: on_peer_lost(peer, reason) here, and peer_lost over there. No effect if not
-  /// up.
+  /// Gives a peer up, or up looking for it: on_peer_lost(peer, reason) here, and peer_lost over
+  /// there if it was up. No effect on others.
   virtual void disconnect(node_id peer, const error& reason) = 0;
 
   /// Sends what is queued, says goodbye, and stops. No event follows its return. Error timeout: not

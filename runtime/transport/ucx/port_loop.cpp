@@ -198,7 +198,11 @@ void port_loop::obey(connect_command& what) {
 
 void port_loop::obey(disconnect_command& what) {
   const auto found = live_.find(what.peer);
-  if (found != live_.end()) lose(*found->second.link, what.reason);
+  if (found != live_.end()) return lose(*found->second.link, what.reason);
+  const auto looking = attempts_.find(what.peer);
+  if (looking == attempts_.end()) return;
+  if (looking->second.current != nullptr) retire(*looking->second.current);
+  end_attempt(what.peer, what.reason);
 }
 
 void port_loop::obey(close_command& what) {

@@ -160,4 +160,15 @@ BOOST_AUTO_TEST_CASE(disconnecting_is_told_at_both_ends) {
   BOOST_TEST(contains(peer.expect("lost 1"), "peer lost"));
 }
 
+BOOST_AUTO_TEST_CASE(disconnecting_ends_the_search_for_a_peer) {
+  peer_process peer({});
+  this_node node;
+  node.open();
+  node.door->connect(there, "127.0.0.1:9", 60s);  // nobody listens there
+  node.door->disconnect(there, {errc::peer_lost, "moved"});
+  BOOST_REQUIRE(node.events.wait_lost(1, named_within));
+  BOOST_TEST(node.events.reason().message == "moved");
+  node.connect(peer);  // at its new address
+}
+
 BOOST_AUTO_TEST_SUITE_END()
