@@ -25,15 +25,23 @@ std::pair<std::uint32_t, std::uint32_t> route_of(const flow::message& message) {
 
 }  // namespace
 
-void edge_set::bind(const std::vector<edge_end>& ends) {
+void edge_set::bind(const std::vector<edge_end>& ends, epoch_id epoch) {
+  CEDAR_REQUIRE(!epoch_ || epoch > *epoch_, "epochs only rise");
+  epoch_ = epoch;
+  outbound_.clear();
+  inbound_.clear();
+  held_.clear();
   for (const edge_end& end : ends) {
-    if (end.outbound)
-      outbound_.emplace(end.contract.edge,
-                        outbound_end{flow::outbound_edge(end.contract, end.queue_messages_max),
-                                     end.carries, end.layer, end.reader, end.peer});
-    else
-      inbound_.emplace(end.contract.edge,
-                       inbound_end{flow::inbound_edge(end.contract), end.carries, end.peer});
+    if (end.outbound) {
+      flow::outbound_edge edge(end.contract, end.queue_messages_max);
+      if (epoch > edge.epoch()) edge.reset(epoch);
+      outbound_.emplace(end.contract.edge, outbound_end{std::move(edge), end.carries, end.layer,
+                                                        end.reader, end.peer});
+    } else {
+      flow::inbound_edge edge(end.contract);
+      if (epoch > edge.epoch()) edge.reset(epoch);
+      inbound_.emplace(end.contract.edge, inbound_end{std::move(edge), end.carries, end.peer});
+    }
   }
 }
 
@@ -123,12 +131,6 @@ const std::string* edge_set::waiting_edge(std::string_view kind) const {
 std::size_t edge_set::inbound_count(std::string_view kind) const {
   return static_cast<std::size_t>(std::ranges::count_if(
       inbound_, [kind](const auto& entry) { return entry.second.carries == kind; }));
-}
-
-void edge_set::begin_epoch(epoch_id epoch) {
-  held_.clear();
-  for (auto& [id, end] : outbound_) end.edge.reset(epoch);
-  for (auto& [id, end] : inbound_) end.edge.reset(epoch);
 }
 
 }  // namespace cedar::actors

@@ -22,7 +22,9 @@ class edge_set {
   edge_set(trace_recorder& trace, deliver_fn deliver)
       : trace_(trace), deliver_(std::move(deliver)) {}
 
-  void bind(const std::vector<edge_end>& ends);
+  /// From now on these edges and no others, at the beginning of `epoch` (newer than that of the
+  /// last call, else a defect).
+  void bind(const std::vector<edge_end>& ends, epoch_id epoch);
 
   /// Sends a message on every outbound edge that carries its kind (blocks of rows: of its layer, to
   /// its reader); it may wait there for credit. A message that no edge carries is a defect.
@@ -43,9 +45,6 @@ class edge_set {
 
   /// Edges of `kind` that end here.
   std::size_t inbound_count(std::string_view kind) const;
-
-  /// Starts a new epoch on all edges.
-  void begin_epoch(epoch_id epoch);
 
  private:
   struct outbound_end {
@@ -75,6 +74,7 @@ class edge_set {
   std::map<edge_id, outbound_end> outbound_;
   std::map<edge_id, inbound_end> inbound_;
   std::vector<held_input> held_;
+  std::optional<epoch_id> epoch_;
 };
 
 }  // namespace cedar::actors

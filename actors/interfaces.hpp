@@ -30,6 +30,7 @@ using submit_atom = caf::atom_constant<caf::atom("submit")>;
 using cancel_atom = caf::atom_constant<caf::atom("cancel")>;
 using fail_atom = caf::atom_constant<caf::atom("fail")>;
 using deadline_atom = caf::atom_constant<caf::atom("deadline")>;
+using resume_atom = caf::atom_constant<caf::atom("resume")>;
 
 using packet_sink = caf::typed_actor<caf::reacts_to<packet_ref>>;
 
@@ -37,6 +38,7 @@ using packet_sink = caf::typed_actor<caf::reacts_to<packet_ref>>;
 struct fault {
   std::string where;  ///< unit, edge or node
   error what;
+  epoch_id epoch{};  ///< in which it happened
 };
 // SHARED: faults are sent to whoever supervises, in this process only.
 using fault_ref = std::shared_ptr<const fault>;
@@ -55,7 +57,11 @@ struct edge_end {
 // SHARED: by the bind message only.
 using edge_ends_ref = std::shared_ptr<const std::vector<edge_end>>;
 
-using unit_actor = packet_sink::extend<caf::replies_to<bind_atom, edge_ends_ref>::with<bound_atom>>;
+/// Binding begins an epoch (the second argument, newer than the one before): the edges are those
+/// given and no others, all that the unit knew of earlier steps is void, and an earlier failure
+/// with it. When all units of a pipeline have answered, messages of that epoch may be sent.
+using unit_actor =
+    packet_sink::extend<caf::replies_to<bind_atom, edge_ends_ref, std::uint32_t>::with<bound_atom>>;
 using link_actor = packet_sink;
 
 // SHARED: by the submit message only.
@@ -65,7 +71,9 @@ using request_ids_ref = std::shared_ptr<const std::vector<request_id>>;
 using scheduler_actor =
     unit_actor::extend<caf::replies_to<submit_atom, requests_ref>::with<request_ids_ref>,
                        caf::reacts_to<cancel_atom, std::uint64_t>,  ///< a request_id's value
-                       caf::reacts_to<fail_atom, fault_ref>, caf::reacts_to<deadline_atom>>;
+                       caf::reacts_to<fail_atom, fault_ref>,
+                       caf::reacts_to<resume_atom>,  ///< after a failure: all units are bound again
+                       caf::reacts_to<deadline_atom>>;
 
 }  // namespace cedar::actors
 

@@ -118,9 +118,24 @@ struct scheduler_state {
   void give_up(const fault& what) {
     if (failure) return;
     failure = what;
+    started.clear();
+    verdict_waits.reset();
     taps_open.clear();
     proposals.clear();
-    listener.on_failed(core->fail_all(), what);
+    listener.on_failed(core->fail_active(), what);
+    tell_load();
+  }
+
+  /// The actor ends.
+  void give_up_for_good(const fault& what) {
+    std::vector<request_id> lost = core->fail_all();
+    failure = what;
+    listener.on_failed(lost, what);
+  }
+
+  void begin(const std::vector<edge_end>& ends, epoch_id epoch) {
+    edges->bind(ends, epoch);
+    core->begin_epoch(epoch);
   }
 
   result<std::vector<request_id>> submit(const std::vector<session::generation_request>& requests) {
@@ -166,7 +181,7 @@ scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
       *config->trace,
       [self](const packet_sink& to, packet_ref packet) { self->send(to, std::move(packet)); });
   self->set_exception_handler([self](std::exception_ptr& thrown) -> caf::error {
-    self->state.give_up({"scheduler", defect_of(thrown)});
+    self->state.give_up_for_good({"scheduler", defect_of(thrown)});
     return caf::exit_reason::unhandled_exception;
   });
   const std::chrono::milliseconds deadline = config->step_deadline;
@@ -176,8 +191,8 @@ scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
         if (!handled) self->state.give_up({"scheduler", handled.error()});
         pump(self, deadline);
       },
-      [self](bind_atom, const edge_ends_ref& ends) {
-        self->state.edges->bind(*ends);
+      [self](bind_atom, const edge_ends_ref& ends, std::uint32_t epoch) {
+        self->state.begin(*ends, epoch_id{epoch});
         return bound_atom::value;
       },
       [self, deadline](submit_atom, const requests_ref& requests) -> caf::result<request_ids_ref> {
@@ -191,6 +206,10 @@ scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
         pump(self, deadline);
       },
       [self](fail_atom, const fault_ref& what) { self->state.give_up(*what); },
+      [self, deadline](resume_atom) {
+        self->state.failure.reset();
+        pump(self, deadline);
+      },
       [self, deadline](deadline_atom) { judge(self, deadline); },
   };
 }

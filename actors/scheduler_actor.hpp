@@ -4,6 +4,10 @@
 // everything that it waits for. A verdict leaves before the next step table, and no table leaves
 // while a verdict waits for credit, so that a stage never meets a new request before it has freed a
 // finished one.
+//
+// A failure ends the epoch: the requests that the pipeline held state of are given up, those that
+// wait in the queue wait on, new ones are refused. Binding the edges again begins the next epoch;
+// resume says that all other units have done so too. A defect of the scheduler itself gives up all.
 #pragma once
 
 #include <chrono>
@@ -27,7 +31,8 @@ struct scheduler_listener {
   std::function<void(flow::tap)> on_tap;
   /// What there is to do has changed. May be empty.
   std::function<void(const session::scheduler_load&)> on_load;
-  /// The pipeline cannot go on: the requests that were given up, and why.
+  /// The pipeline cannot go on until it is resumed: the requests that were given up, and why. Once
+  /// for each failure.
   std::function<void(const std::vector<request_id>&, const fault&)> on_failed;
 };
 

@@ -21,7 +21,15 @@ struct unit_state {
   fault_sink supervisor;
   trace_recorder* trace = nullptr;
   std::unique_ptr<edge_set> edges;
-  bool failed = false;  ///< what came after an error is not looked at
+  epoch_id epoch;
+  bool failed = false;  ///< what comes after an error is not looked at, until the next epoch
+
+  void begin(const std::vector<edge_end>& ends, epoch_id next) {
+    edges->bind(ends, next);
+    unit->begin_epoch();
+    epoch = next;
+    failed = false;
+  }
 
   void record(const stage::unit_work& work) const {
     if (!trace->on()) return;
@@ -65,7 +73,7 @@ unit_actor::behavior_type unit_behavior(unit_actor::stateful_pointer<unit_state>
   const auto report = [self](const error& what) {
     self->state.failed = true;
     self->send(self->state.supervisor,
-               std::make_shared<const fault>(fault{self->state.name, what}));
+               std::make_shared<const fault>(fault{self->state.name, what, self->state.epoch}));
   };
   // A defect ends the unit; whoever supervises hears its text.
   self->set_exception_handler([report](std::exception_ptr& thrown) -> caf::error {
@@ -77,8 +85,8 @@ unit_actor::behavior_type unit_behavior(unit_actor::stateful_pointer<unit_state>
         if (const result<void> handled = self->state.handle(packet); !handled)
           report(handled.error());
       },
-      [self](bind_atom, const edge_ends_ref& ends) {
-        self->state.edges->bind(*ends);
+      [self](bind_atom, const edge_ends_ref& ends, std::uint32_t epoch) {
+        self->state.begin(*ends, epoch_id{epoch});
         return bound_atom::value;
       },
   };

@@ -6,6 +6,8 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <mutex>
+
 namespace cedar::http {
 
 namespace {
@@ -34,6 +36,11 @@ prometheus::Family<prometheus::Gauge>& gauges(prometheus::Registry& to, const ch
   return prometheus::BuildGauge().Name(name).Help(help).Register(to);
 }
 
+/// Counts elsewhere are brought up to date when they are read.
+void raise(prometheus::Counter& counter, std::uint64_t to) {
+  counter.Increment(static_cast<double>(to) - counter.Value());
+}
+
 prometheus::Histogram& times(prometheus::Registry& to, const char* name, const char* help) {
   return prometheus::BuildHistogram().Name(name).Help(help).Register(to).Add({}, time_buckets());
 }
@@ -41,6 +48,7 @@ prometheus::Histogram& times(prometheus::Registry& to, const char* name, const c
 }  // namespace
 
 struct metrics::parts {
+  std::mutex raising;
   prometheus::Registry registry;
   prometheus::Family<prometheus::Counter>& responses =
       counters(registry, "cedar_http_responses_total", "HTTP responses by route and status");
@@ -69,6 +77,11 @@ struct metrics::parts {
       gauges(registry, "cedar_scheduler_steps_in_flight", "Steps in flight").Add({});
   prometheus::Gauge& kv_positions =
       gauges(registry, "cedar_kv_positions", "Positions that running requests hold").Add({});
+  prometheus::Counter& recoveries =
+      counters(registry, "cedar_recoveries_total", "Times that the pipeline failed and came back")
+          .Add({});
+  prometheus::Family<prometheus::Counter>& node_losses =
+      counters(registry, "cedar_node_losses_total", "Times that a node was lost");
   prometheus::Family<prometheus::Gauge>& units =
       gauges(registry, "cedar_unit_up", "1: the placed part serves; 0: its node is lost");
 };
@@ -106,6 +119,10 @@ std::string metrics::text(const session::service_status& pipeline, std::uint32_t
   parts_->waiting.Set(pipeline.load.waiting);
   parts_->steps.Set(pipeline.load.steps_in_flight);
   parts_->kv_positions.Set(static_cast<double>(pipeline.load.kv_positions));
+  const std::scoped_lock lock(parts_->raising);
+  raise(parts_->recoveries, pipeline.recoveries);
+  for (const auto& [node, losses] : pipeline.node_losses)
+    raise(parts_->node_losses.Add({{"node", node}}), losses);
   for (const session::unit_status& unit : pipeline.units)
     parts_->units.Add({{"unit", unit.unit}, {"node", unit.node}}).Set(unit.up ? 1 : 0);
   return prometheus::TextSerializer().Serialize(parts_->registry.Collect());

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,10 @@ struct unit_status {
 
 struct service_status {
   std::vector<unit_status> units;
-  std::string problem;  ///< why nothing can be generated; empty: all is well
+  std::string problem;  ///< why nothing can be generated now; empty: all is well
   scheduler_load load;
+  std::uint64_t recoveries = 0;  ///< times that the pipeline failed and came back
+  std::map<std::string, std::uint64_t> node_losses{};  ///< times that each node was lost
 };
 
 /// What somebody who takes requests must know of the pipeline.

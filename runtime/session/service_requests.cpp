@@ -22,6 +22,13 @@ void service_requests::finished(request_id running, const usage& used) {
   ended.events.on_finished(used);
 }
 
+void service_requests::failed(request_id running, const error& what) {
+  const auto given_up = running_.extract(running);
+  if (given_up.empty()) return;
+  by_ticket_.erase(given_up.mapped().ticket);
+  given_up.mapped().events.on_failed(what);
+}
+
 std::optional<request_id> service_requests::cancel(request_id ticket) {
   const auto found = by_ticket_.find(ticket);
   if (found == by_ticket_.end()) return std::nullopt;

@@ -16,6 +16,7 @@ class service_requests {
 
   void row(const row_event& event) const;
   void finished(request_id running, const usage& used);
+  void failed(request_id running, const error& what);
   /// Ends a request with errc::cancelled; returns the scheduler's id, or nothing if it has ended.
   std::optional<request_id> cancel(request_id ticket);
   /// Ends all of them with `what`.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/check.hpp"
 #include "runtime/flow/sampling_rules.hpp"
 
 namespace cedar::session {
@@ -325,17 +326,34 @@ scheduler_load step_scheduler::load() const {
   return out;
 }
 
-std::vector<request_id> step_scheduler::fail_all() {
+std::vector<request_id> step_scheduler::fail_active() {
   std::vector<request_id> failed;
-  for (const auto& [id, request] : active_) failed.push_back(id);
-  for (const auto& [id, request] : queue_) failed.push_back(id);
-  active_.clear();
-  queue_.clear();
+  while (!active_.empty()) {
+    auto given_up = active_.extract(active_.begin());
+    request_state& request = given_up.mapped();
+    request.granules = 0;
+    if (request.scheduled == 0)
+      queue_.insert(std::move(given_up));
+    else if (!request.cancelled)
+      failed.push_back(given_up.key());
+  }
   in_flight_.clear();
   finished_.clear();
   kv_.give_all();
-  ++epoch_.value;
   return failed;
+}
+
+std::vector<request_id> step_scheduler::fail_all() {
+  std::vector<request_id> failed = fail_active();
+  for (const auto& [id, request] : queue_) failed.push_back(id);
+  queue_.clear();
+  return failed;
+}
+
+void step_scheduler::begin_epoch(epoch_id epoch) {
+  CEDAR_REQUIRE(epoch >= epoch_, "epochs only rise");
+  CEDAR_REQUIRE(in_flight_.empty(), "a step of the old epoch is in flight");
+  epoch_ = epoch;
 }
 
 const usage* step_scheduler::usage_of(request_id request) const {

@@ -8,7 +8,7 @@
 //    without waiting, because prompt rows are never rejected.
 // 3. Steps are answered in order: accept() takes the proposal of the oldest step in flight.
 // 4. Every request that was submitted ends in exactly one event with a finish reason, or in
-//    fail_all(); or it was cancelled, and has no events from then on.
+//    fail_active() or fail_all(); or it was cancelled, and has no events from then on.
 // 5. A request's decoder_begin is settled by its prompt and its mode, and is the same in all its
 //    spans.
 // 6. Requests in the pipeline hold no more KV than the budget. One that grows may take the KV of a
@@ -87,9 +87,14 @@ class step_scheduler {
   /// ignored.
   void cancel(request_id request);
 
-  /// Gives every request up and raises the epoch: late messages of the old one are void. Returns
-  /// the requests that were given up.
+  /// The pipeline is broken. Gives up, and returns, the requests that it holds state of; those that
+  /// wait in the queue, or that no step has had rows of yet, have lost nothing and wait on. Steps
+  /// go on in the epoch that begin_epoch() begins.
+  std::vector<request_id> fail_active();
+  /// The same for good: gives up, and returns, those that wait too.
   std::vector<request_id> fail_all();
+  /// Later steps are of `epoch`. Defect: it is older than the present one, or a step is in flight.
+  void begin_epoch(epoch_id epoch);
 
   epoch_id epoch() const noexcept { return epoch_; }
   /// The oldest step whose proposal is awaited.

@@ -85,6 +85,8 @@ result<void> serve(const options& chosen, pipeline& engine, session::generation_
   fmt::print("listening on http://{}\n", (*server)->address());
   std::fflush(stdout);
   told.get_future().wait();
+  // A pipeline that is down finishes nothing: those who wait for it hear so at once.
+  if (!service.status().problem.empty()) engine.interrupt();
   const bool drained = (*server)->drain(std::chrono::seconds(chosen.drain_s));
   engine.react_to_signals(nullptr);
   if (!drained)

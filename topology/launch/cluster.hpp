@@ -4,7 +4,7 @@
 // 1. start() returns when every unit is loaded and every edge is bound, or with the reason why not;
 //    then no process of it is left.
 // 2. A node that is lost fails the pipeline by name; generate() returns that error. After an error
-//    only reports() and stop() are of use.
+//    only reports() and stop() are of use: it is a cluster_service that recovers.
 // 3. The destructor stops all processes, also those that do not answer; nodes that a person started
 //    are told to stop, and end by themselves.
 // 4. All news comes through one queue: joins, answers, faults, interruptions. So nothing has to be
@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -88,27 +89,50 @@ class cluster final : public session::generator {
     request_id request;
     session::usage used;
   };
+  /// What the scheduler has given up.
+  struct failed_event {
+    std::vector<request_id> requests;
+    actors::fault why;
+  };
   struct joined_event {
     std::string node;
     agent_actor agent;
   };
   struct left_event {
     std::string node;
+    caf::actor_addr agent;
   };
   struct refused_event {
     std::string why;
   };
+  /// Answers of a node, each in the epoch that it was asked for.
   struct deployed_event {
     node_id node;
     result<std::string> address;
+    epoch_id epoch;
+  };
+  struct parted_event {
+    node_id node;
+    result<void> done;
+    epoch_id epoch;
   };
   struct wired_event {
     node_id node;
     result<void> bound;
+    epoch_id epoch;
   };
+  /// A node of this process has lost another node, which the client knows by its connection.
   struct lost_event {
     node_id node;
     error reason;
+    epoch_id epoch;
+  };
+  /// A node of another process has lost one.
+  struct cut_event {
+    node_id node;
+    node_id peer;
+    error reason;
+    epoch_id epoch;
   };
   struct interrupted_event {};
   /// Orders of a cluster_service.
@@ -121,26 +145,51 @@ class cluster final : public session::generator {
     request_id ticket;
   };
   struct end_event {};
-  using event = std::variant<rows_event, finished_event, flow::tap, actors::fault, joined_event,
-                             left_event, refused_event, deployed_event, wired_event, lost_event,
-                             interrupted_event, submit_event, cancel_event, end_event>;
+  using event =
+      std::variant<rows_event, finished_event, failed_event, flow::tap, actors::fault, joined_event,
+                   left_event, refused_event, deployed_event, parted_event, wired_event, lost_event,
+                   cut_event, interrupted_event, submit_event, cancel_event, end_event>;
   /// What start() waits for: nodes that got so far.
   using progress_set = std::set<node_id>;
 
   result<void> read_topology();
   result<void> start_all();
   result<void> start_control();
-  result<void> spawn_nodes();
+  result<void> spawn(const node_plan& node);
+  void announce(const node_plan& node) const;
   /// What a person types to start `node`.
   std::string command_of(const node_plan& node) const;
   result<void> open_local();
+  /// Those that have joined and are not deployed.
   result<void> deploy_all();
   result<void> wire_all();
 
+  // Coming back (recovery.cpp).
+
+  /// One attempt to bring the pipeline back: gives up what is broken, starts its successors, wires
+  /// all anew. Then resume() is all that is missing. Errors: why it did not come back this time;
+  /// cancelled (interrupted, or end_event). News that it has no use for goes to `others`.
+  result<void> recover(const std::function<void(event&)>& others);
+  /// The scheduler goes on.
+  void resume();
+  std::set<node_id> find_broken();
+  void abandon(const std::set<node_id>& broken);
+  result<void> part_from_former();
+  result<void> restart(const std::set<node_id>& broken);
+  result<void> await_joining(const std::set<node_id>& nodes);
+  /// News of an older epoch, or of a connection whose end is known.
+  bool is_stale(const event& news) const;
+  error describe_cut(const cut_event& cut) const;
+
   /// Takes news until `done` holds all nodes. `step` tells what they have to do, for texts: "join".
   result<void> await(const progress_set& done, const std::string& step);
-  /// One piece of news while starting.
+  /// One piece of news while starting, or coming back.
   result<void> note(event& news);
+  result<void> note_answer(const event& news);
+  void note_joined(const joined_event& joined);
+  /// `what` went wrong with `node` itself: it has to be started again.
+  tl::unexpected<error> blame(node_id node, error what);
+  void blame_missing(const progress_set& done);
   error not_done(const progress_set& done, const std::string& step) const;
   error describe_leaving(const std::string& node);
   void note_refusal(const refused_event& refused);
@@ -148,9 +197,10 @@ class cluster final : public session::generator {
   void stop_agents(std::chrono::steady_clock::time_point until);
   std::optional<error> ended_child();
   std::chrono::milliseconds time_left() const;
-  /// Sends a request to every agent; `on_answer` and `on_error` make events of what comes back.
-  template <class Answer, class OnAnswer, class OnError, class... Arguments>
-  void ask_agents(OnAnswer on_answer, OnError on_error, const Arguments&... arguments);
+  /// Sends a request to a node's agent; what comes back becomes an Event.
+  template <class Event, class Answer, class... Arguments>
+  void ask(node_id node, const Arguments&... arguments);
+  void ask_to_part(node_id node, const std::vector<node_id>& peers);
 
   struct progress_of_requests;
   /// Hands the scheduler more requests as earlier ones finish: its queue is bounded.
@@ -167,7 +217,10 @@ class cluster final : public session::generator {
   result<std::vector<request_id>> submit(std::vector<session::generation_request> requests);
   /// Tells the scheduler that its requests cannot go on.
   void give_up(const error& why);
+  void lose(node_id node);
   error describe_loss(const lost_event& lost);
+  /// "stage 'decoder' layers 6-11, head".
+  std::string units_of(node_id node) const;
 
   node_settings settings_of(const node_plan& node);
   actors::scheduler_listener listener();
@@ -189,15 +242,23 @@ class cluster final : public session::generator {
   std::uint16_t control_port_ = 0;
   std::map<node_id, child_process> children_;
   std::map<node_id, agent_actor> agents_;
-  std::vector<caf::actor> askers_;  ///< each waits for an agent's answer
+  std::vector<caf::actor> askers_;  ///< each waits for an agent's answer, or has waited for it
   std::map<node_id, std::unique_ptr<node_runtime>> local_;
 
   std::chrono::steady_clock::time_point start_limit_;
   progress_set joined_;
   progress_set deployed_;
+  progress_set parted_;
   progress_set wired_;
+  epoch_id epoch_{1};  ///< of the last wiring that was begun: one each
   std::vector<std::string> addresses_;  ///< of the data plane, by node
-  std::set<node_id> lost_;
+  std::set<node_id> lost_;  ///< and not come back
+  std::map<node_id, std::uint64_t> losses_;  ///< ever
+  std::set<node_id> blamed_;  ///< have to be started again, though they are not lost
+  std::set<node_id> former_;  ///< lost, and somebody may still be connected to what is gone
+  std::map<node_id, epoch_id> back_since_;  ///< the first wiring of those that were lost
+  std::set<std::pair<node_id, node_id>> cuts_;  ///< nodes that have lost each other
+  std::function<void(event&)> others_;  ///< while coming back: takes other news
   std::string last_refusal_;
   std::optional<error> failure_;  ///< why nothing can be generated any more
   bool ready_ = false;

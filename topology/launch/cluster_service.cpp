@@ -1,11 +1,26 @@
 #include "topology/launch/cluster_service.hpp"
 
+#include <algorithm>
+
 namespace cedar::topology {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 /// Between two looks at nothing.
 constexpr std::chrono::hours idle_wait{1};
+/// Between attempts to come back: none before the first, then these, doubled each time.
+constexpr std::chrono::milliseconds backoff_min = 100ms;
+constexpr std::chrono::milliseconds backoff_max = 10s;
+/// After so long without a failure the next one is a first one again.
+constexpr std::chrono::seconds healthy_time = 60s;
+
+std::string milliseconds_since(std::chrono::steady_clock::time_point begin) {
+  const auto passed = std::chrono::steady_clock::now() - begin;
+  return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(passed).count()) +
+         " ms";
+}
 
 }  // namespace
 
@@ -47,24 +62,49 @@ session::service_status cluster_service::status() const {
   if (failure_) out.problem = failure_->message;
   for (const node_plan& node : cluster_.plan_->nodes())
     for (const unit_id unit : node.units)
-      out.units.push_back({(*cluster_.plan_)[unit].name, node.name, !lost_.contains(node.id)});
+      out.units.push_back({(*cluster_.plan_)[unit].name, node.name, !down_.contains(node.id)});
+  out.recoveries = recoveries_;
+  for (const node_plan& node : cluster_.plan_->nodes()) {
+    const auto lost = losses_.find(node.id);
+    out.node_losses[node.name] = lost == losses_.end() ? 0 : lost->second;
+  }
   return out;
 }
 
+void cluster_service::say(const std::string& what) const {
+  if (cluster_.options_.on_notice) cluster_.options_.on_notice(what);
+}
+
+/// What status() shows from now on. Units of lost nodes are down until all is well again.
+void cluster_service::show(std::optional<error> failure) {
+  const std::scoped_lock lock(mutex_);
+  if (!failure) down_.clear();
+  down_.insert(cluster_.lost_.begin(), cluster_.lost_.end());
+  losses_ = cluster_.losses_;
+  failure_ = std::move(failure);
+}
+
 void cluster_service::lose(const error& why) {
-  {
-    const std::scoped_lock lock(mutex_);
-    lost_ = cluster_.lost_;
-    if (failure_) return;
-    failure_ = why;
-  }
+  if (failure_) return show(failure_);
+  show(why);
+  say("the pipeline has failed: " + why.message);
   cluster_.failure_ = why;
   cluster_.give_up(why);
-  requests_.fail_all(why);
+}
+
+error cluster_service::root_cause(error first) {
+  std::vector<cluster::event> others;
+  error why = cluster_.root_cause(std::move(first), others);
+  lose(why);
+  for (cluster::event& other : others) take(other);
+  return why;
 }
 
 void cluster_service::start(cluster::submit_event& order) {
-  if (failure_) return order.events.on_failed(*failure_);
+  // Whatever it was that went wrong: this request has no part in it, and may come again.
+  if (failure_)
+    return order.events.on_failed(interrupted_ ? *failure_
+                                               : error{errc::peer_lost, failure_->message});
   const auto ids = cluster_.submit({std::move(order.request)});
   if (!ids) return order.events.on_failed(ids.error());
   requests_.add(order.ticket, ids->front(), std::move(order.events));
@@ -76,47 +116,107 @@ void cluster_service::cancel_now(request_id ticket) {
                    actors::cancel_atom::value, running->value);
 }
 
-bool cluster_service::take(cluster::event& news) {
+void cluster_service::fail_requests(const cluster::failed_event& failed) {
+  if (!failure_) root_cause(failed.why.what.with(failed.why.where));
+  const error why = *failure_;
+  for (const request_id id : failed.requests) requests_.failed(id, why);
+}
+
+/// What breaks the pipeline, if it is not known already.
+void cluster_service::take_trouble(cluster::event& news) {
+  if (cluster_.is_stale(news)) return;
+  if (const auto* lost = std::get_if<cluster::lost_event>(&news)) {
+    lose(cluster_.describe_loss(*lost));
+  } else if (const auto* cut = std::get_if<cluster::cut_event>(&news)) {
+    cluster_.cuts_.emplace(cut->node, cut->peer);
+    root_cause(cluster_.describe_cut(*cut));
+  } else if (const auto* what = std::get_if<actors::fault>(&news)) {
+    root_cause(what->what.with(what->where));
+  } else if (const auto* left = std::get_if<cluster::left_event>(&news)) {
+    const node_id node = cluster_.plan_->find_node(left->node)->id;
+    lose(cluster_.describe_loss({node, {errc::peer_lost, "its control connection ended"}, {}}));
+  }
+}
+
+void cluster_service::take(cluster::event& news) {
   if (auto* rows = std::get_if<cluster::rows_event>(&news)) {
     for (const session::row_event& row : rows->events) requests_.row(row);
   } else if (const auto* finished = std::get_if<cluster::finished_event>(&news)) {
     requests_.finished(finished->request, finished->used);
+  } else if (const auto* failed = std::get_if<cluster::failed_event>(&news)) {
+    fail_requests(*failed);
   } else if (auto* order = std::get_if<cluster::submit_event>(&news)) {
     start(*order);
   } else if (const auto* cancelled = std::get_if<cluster::cancel_event>(&news)) {
     cancel_now(cancelled->ticket);
-  } else if (const auto* lost = std::get_if<cluster::lost_event>(&news)) {
-    lose(cluster_.describe_loss(*lost));
-  } else if (const auto* what = std::get_if<actors::fault>(&news)) {
-    std::vector<cluster::event> others;
-    lose(cluster_.root_cause(what->what.with(what->where), others));
-    for (cluster::event& other : others)
-      if (!take(other)) return false;
+  } else if (const auto* joined = std::get_if<cluster::joined_event>(&news)) {
+    cluster_.note_joined(*joined);
   } else if (const auto* refused = std::get_if<cluster::refused_event>(&news)) {
     cluster_.note_refusal(*refused);
   } else if (std::holds_alternative<cluster::interrupted_event>(news)) {
-    lose({errc::cancelled, "interrupted"});
+    interrupted_ = true;
+    const error why{errc::cancelled, "interrupted"};
+    lose(why);
+    show(why);
+    requests_.fail_all(why);
   } else if (std::holds_alternative<cluster::end_event>(news)) {
-    return false;
+    ended_ = true;
+  } else {
+    take_trouble(news);
   }
-  return true;
+}
+
+void cluster_service::pause(clock::duration length) {
+  const auto until = clock::now() + length;
+  while (!over() && clock::now() < until)
+    if (auto news = cluster_.events_.pop(
+            std::chrono::ceil<std::chrono::milliseconds>(until - clock::now())))
+      take(*news);
+}
+
+void cluster_service::come_back() {
+  const auto begin = clock::now();
+  const error first = *failure_;
+  if (begin - healthy_since_ >= healthy_time) backoff_ = 0ms;
+  while (true) {
+    pause(backoff_);
+    if (over()) return;
+    backoff_ = std::clamp(2 * backoff_, backoff_min, backoff_max);
+    say("bringing the pipeline back");
+    const result<void> back = cluster_.recover([this](cluster::event& news) { take(news); });
+    if (over()) return;
+    if (back) break;
+    show(error{first.code, first.message + "; not back yet: " + back.error().message});
+    say("the pipeline is not back yet: " + back.error().message);
+  }
+  cluster_.resume();
+  healthy_since_ = clock::now();
+  show(std::nullopt);
+  {
+    const std::scoped_lock lock(mutex_);
+    ++recoveries_;
+  }
+  say("serving again after " + milliseconds_since(begin));
 }
 
 void cluster_service::run() {
   const auto limit = cluster_.plan_->deadlines().step * 2;
-  bool goes_on = true;
-  while (goes_on) {
-    const bool idle = requests_.size() == 0;
+  while (!ended_) {
+    if (failure_ && !interrupted_) {
+      come_back();
+      continue;
+    }
+    const bool idle = requests_.size() == 0 || interrupted_;
     auto news = cluster_.events_.pop(idle ? std::chrono::milliseconds(idle_wait) : limit);
     if (news)
-      goes_on = take(*news);
+      take(*news);
     else if (!idle)
       lose({errc::timeout, "the pipeline said nothing for " + std::to_string(limit.count()) +
                                " ms while requests ran"});
   }
   const error ended{errc::cancelled, "the server is stopping"};
   requests_.fail_all(ended);
-  while (auto late = cluster_.events_.pop(std::chrono::milliseconds(0)))
+  while (auto late = cluster_.events_.pop(0ms))
     if (const auto* order = std::get_if<cluster::submit_event>(&*late))
       order->events.on_failed(ended);
 }

@@ -1,10 +1,15 @@
-// A started cluster as a service: requests come from any thread at any time.
+// A started cluster as a service: requests come from any thread at any time, and failures pass.
 //
 // 1. One thread takes the cluster's news and calls the events; it sleeps while there is none.
-// 2. A node that is lost, a fault or an interruption ends all requests, and those to come, with
-//    that error. status() names the lost node's units.
+// 2. A node that is lost, or a fault, ends the requests that the pipeline held state of, with an
+//    error that names it. Requests that only waited go on waiting; new ones are refused, with the
+//    same text, until the pipeline has come back: attempts follow each other, with pauses that grow
+//    from none to 10 s and begin anew after a minute without a failure.
+// 3. An interruption ends all requests, and those to come, for good.
 #pragma once
 
+#include <chrono>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -28,20 +33,38 @@ class cluster_service final : public session::generation_service {
   session::service_status status() const override;
 
  private:
+  using clock = std::chrono::steady_clock;
+
   void run();
-  /// One piece of news; false: the end.
-  bool take(cluster::event& news);
+  void take(cluster::event& news);
+  void take_trouble(cluster::event& news);
   void start(cluster::submit_event& order);
   void cancel_now(request_id ticket);
+  void fail_requests(const cluster::failed_event& failed);
+  /// The root of a trouble that showed somewhere.
+  error root_cause(error first);
   void lose(const error& why);
+  void come_back();
+  /// Takes news meanwhile.
+  void pause(clock::duration length);
+  bool over() const noexcept { return ended_ || interrupted_; }
+  void show(std::optional<error> failure);
+  void say(const std::string& what) const;
 
   cluster& cluster_;
   mutable std::mutex mutex_;
   std::uint64_t next_ticket_ = 1;  ///< guarded by mutex_
-  std::optional<error> failure_;  ///< guarded by mutex_
-  std::set<node_id> lost_;  ///< guarded by mutex_
+  std::optional<error> failure_;  ///< guarded by mutex_; written by the thread only
+  std::set<node_id> down_;  ///< guarded by mutex_
+  std::map<node_id, std::uint64_t> losses_;  ///< guarded by mutex_
+  std::uint64_t recoveries_ = 0;  ///< guarded by mutex_
 
-  session::service_requests requests_;  ///< of the thread
+  // Of the thread.
+  session::service_requests requests_;
+  bool ended_ = false;
+  bool interrupted_ = false;
+  std::chrono::milliseconds backoff_{0};
+  clock::time_point healthy_since_ = clock::now();
   std::thread thread_;
 };
 

@@ -3,11 +3,17 @@
 //
 //   node -> controller   hello(node, identity of the program) -> nonce
 //   node -> controller   join(node, proof, agent) -> time that the start may take
-//   node -> controller   fault(where, code, text)
+//   node -> controller   fault(where, code, text, epoch)
+//   node -> controller   lost(node, the node that it lost, code, text, epoch)
 //   controller -> agent  deploy(deployment) -> deployed         load units, open the port
-//   controller -> agent  wire(addresses) -> bound               connect peers, bind edges
+//   controller -> agent  wire(addresses, epoch) -> bound        connect peers, bind edges
+//   controller -> agent  part(nodes, epoch) -> parted           before a wiring: drop these peers
 //   controller -> agent  report -> node_report                  trace and links
 //   controller -> agent  stop
+//   controller -> agent  dismiss                                end, and come back
+//   client -> controller forget(agent)                          its successor may join
+// A wiring begins an epoch; the client counts them from 1. What a node says of an older one is
+// void, and a wiring of an older one than the last part() told is given up.
 // Every request carries a deadline. Both sides prove that they know the secret: the node by its
 // proof over the controller's nonce, the controller by the data plane's handshake.
 // The hello has the same form in every version of cedar: programs that differ must be able to say
@@ -29,6 +35,11 @@ using join_atom = caf::atom_constant<caf::atom("join")>;
 using fault_atom = caf::atom_constant<caf::atom("fault")>;
 using deploy_atom = caf::atom_constant<caf::atom("deploy")>;
 using wire_atom = caf::atom_constant<caf::atom("wire")>;
+using lost_atom = caf::atom_constant<caf::atom("lost")>;
+using part_atom = caf::atom_constant<caf::atom("part")>;
+using parted_atom = caf::atom_constant<caf::atom("parted")>;
+using dismiss_atom = caf::atom_constant<caf::atom("dismiss")>;
+using forget_atom = caf::atom_constant<caf::atom("forget")>;
 using report_atom = caf::atom_constant<caf::atom("report")>;
 using stop_atom = caf::atom_constant<caf::atom("stop")>;
 
@@ -85,16 +96,20 @@ typename Inspector::result_type inspect(Inspector& f, node_report& x) {
   return f(caf::meta::type_name("node_report"), x.node, x.events, x.links, x.tensors);
 }
 
-using agent_actor =
-    caf::typed_actor<caf::replies_to<deploy_atom, deployment>::with<std::string>,  ///< the node's
-                                                                                   ///< data address
-                     caf::replies_to<wire_atom, std::vector<std::string>>::with<actors::bound_atom>,
-                     caf::replies_to<report_atom>::with<node_report>, caf::reacts_to<stop_atom>>;
+using agent_actor = caf::typed_actor<
+    caf::replies_to<deploy_atom, deployment>::with<std::string>,  ///< the node's
+                                                                  ///< data address
+    caf::replies_to<wire_atom, std::vector<std::string>, std::uint32_t>::with<actors::bound_atom>,
+    caf::replies_to<part_atom, std::vector<std::string>, std::uint32_t>::with<parted_atom>,
+    caf::replies_to<report_atom>::with<node_report>, caf::reacts_to<stop_atom>,
+    caf::reacts_to<dismiss_atom>>;
 
 using controller_actor = caf::typed_actor<
     caf::replies_to<hello_atom, std::string, std::vector<std::string>>::with<std::string>,
     caf::replies_to<join_atom, std::string, std::string, agent_actor>::with<std::uint64_t>,  ///< ms
-    caf::reacts_to<fault_atom, std::string, std::uint8_t, std::string>>;
+    caf::reacts_to<fault_atom, std::string, std::uint8_t, std::string, std::uint32_t>,
+    caf::reacts_to<lost_atom, std::string, std::string, std::uint8_t, std::string, std::uint32_t>,
+    caf::reacts_to<forget_atom, caf::actor_addr>>;
 
 /// What two programs must have in common to be nodes of one topology, an item each: version,
 /// formats, arithmetic.

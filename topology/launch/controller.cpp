@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "actors/error_bridge.hpp"
 #include "topology/launch/secret.hpp"
@@ -19,9 +20,9 @@ struct controller_state {
   std::map<std::string, caf::actor_addr> joined;
   std::size_t refusals = 0;
 
-  tl::unexpected<error> refuse(const std::string& why) {
+  tl::unexpected<error> refuse(const std::string& why, errc code = errc::refused) {
     if (++refusals <= refusals_told_max) settings.on_refused(why);
-    return fail(errc::refused, why);
+    return fail(code, why);
   }
 
   result<std::string> hello(const std::string& node, const std::vector<std::string>& identity) {
@@ -44,15 +45,25 @@ struct controller_state {
     if (nonce != nonces.end()) nonces.erase(nonce);
     if (!right)
       return refuse("node '" + node + "' does not know the secret; give it a copy of the client's");
+    // Not for ever: the one before may be gone, and not yet known to be.
     if (!joined.emplace(node, agent.address()).second)
-      return refuse("node '" + node + "' has joined already");
+      return refuse("node '" + node + "' has joined already", errc::capacity);
     settings.on_joined(node, agent);
     return {};
   }
 
-  void left(const caf::actor_addr& agent) const {
-    for (const auto& [node, address] : joined)
-      if (address == agent) settings.on_left(node);
+  /// The name that it had joined under.
+  std::optional<std::string> forget(const caf::actor_addr& agent) {
+    const auto found =
+        std::ranges::find_if(joined, [&](const auto& entry) { return entry.second == agent; });
+    if (found == joined.end()) return std::nullopt;
+    std::string node = found->first;
+    joined.erase(found);
+    return node;
+  }
+
+  void left(const caf::actor_addr& agent) {
+    if (const auto node = forget(agent)) settings.on_left(*node, agent);
   }
 };
 
@@ -75,8 +86,20 @@ controller_actor::behavior_type controller_behavior(
         self->monitor(agent);
         return static_cast<std::uint64_t>(self->state.settings.start_limit.count());
       },
-      [self](fault_atom, const std::string& where, std::uint8_t code, const std::string& text) {
-        self->state.settings.on_fault({where, {static_cast<errc>(code), text}});
+      [self](fault_atom, const std::string& where, std::uint8_t code, const std::string& text,
+             std::uint32_t epoch) {
+        self->state.settings.on_fault({where, {static_cast<errc>(code), text}, epoch_id{epoch}});
+      },
+      [self](lost_atom, const std::string& node, const std::string& peer, std::uint8_t code,
+             const std::string& text, std::uint32_t epoch) {
+        self->state.settings.on_lost(node, peer, {static_cast<errc>(code), text}, epoch_id{epoch});
+      },
+      [self](forget_atom, const caf::actor_addr& agent) {
+        // The client's word only: anybody may reach this actor.
+        const auto& sender = self->current_sender();
+        if (!sender || sender->node() != self->node()) return;
+        self->demonitor(agent);
+        self->state.forget(agent);
       },
   };
 }

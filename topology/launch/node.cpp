@@ -17,7 +17,10 @@ namespace {
 /// Longest wait for the last messages of an agent.
 constexpr std::chrono::seconds release_limit{1};
 
-/// Everything that the agent makes of a deployment; outlives the agent.
+using wiring_actor = caf::typed_actor<
+    caf::replies_to<wire_atom, std::vector<std::string>, std::uint32_t>::with<actors::bound_atom>>;
+
+/// Everything that the agent makes of a deployment; outlives the agent and its helpers.
 struct node_state {
   std::string name;
   std::filesystem::path own_model;  ///< instead of the topology's, if not empty
@@ -25,6 +28,7 @@ struct node_state {
   std::unique_ptr<stage::model_source> model;
   std::optional<plan> topology;
   std::unique_ptr<node_runtime> runtime;
+  wiring_actor wiring;  ///< the latest; the agent's, and after its end the node's
 
   /// Why the node ends, if not because it was told to: the first reason counts. From any thread.
   void end_with(const error& why) {
@@ -38,23 +42,29 @@ struct node_state {
   }
   void begin_wiring() {
     const std::scoped_lock lock(mutex_);
-    wiring_ = true;
+    began_wiring_ = true;
+  }
+  /// A wiring that failed is why the node ends, unless a later one succeeds.
+  void end_wiring(const result<void>& wired) {
+    const std::scoped_lock lock(mutex_);
+    unwired_ = wired ? std::nullopt : std::optional(wired.error());
   }
   /// From then on, the data plane tells when the client is lost.
-  bool wiring() const {
+  bool began_wiring() const {
     const std::scoped_lock lock(mutex_);
-    return wiring_;
+    return began_wiring_;
   }
   std::optional<error> fatal() const {
     const std::scoped_lock lock(mutex_);
-    return fatal_;
+    return fatal_ || stopping_ ? fatal_ : unwired_;
   }
 
  private:
   mutable std::mutex mutex_;
   std::optional<error> fatal_;
+  std::optional<error> unwired_;
   bool stopping_ = false;
-  bool wiring_ = false;
+  bool began_wiring_ = false;
 };
 
 result<void> prepare(node_state& state, const deployment& order) {
@@ -99,18 +109,39 @@ node_events events_of(agent_pointer self, const controller_actor& controller, no
   const auto agent = caf::actor_cast<agent_actor>(self);
   return {[controller](const actors::fault& what) {
             caf::anon_send(controller, fault_atom::value, what.where,
-                           static_cast<std::uint8_t>(what.what.code), what.what.message);
+                           static_cast<std::uint8_t>(what.what.code), what.what.message,
+                           what.epoch.value);
           },
-          [agent, controller, &state](node_id peer, const error& reason) {
+          [agent, controller, &state](node_id peer, const error& reason, epoch_id epoch) {
             const node_plan& lost = (*state.topology)[peer];
             if (peer == state.topology->client().id) {
               state.end_with(reason.with("client '" + lost.name + "'"));
               caf::anon_send_exit(agent, caf::exit_reason::user_shutdown);
               return;
             }
-            caf::anon_send(controller, fault_atom::value, "node '" + lost.name + "'",
-                           static_cast<std::uint8_t>(reason.code), reason.message);
+            caf::anon_send(controller, lost_atom::value, state.name, lost.name,
+                           static_cast<std::uint8_t>(reason.code), reason.message, epoch.value);
           }};
+}
+
+/// Wires once, in a thread of its own, so that the agent can end a wiring that waits for others.
+wiring_actor::behavior_type wiring_behavior(wiring_actor::pointer self, node_state* state) {
+  return {[self, state](wire_atom, const std::vector<std::string>& addresses,
+                        std::uint32_t epoch) -> caf::result<actors::bound_atom> {
+    const result<void> wired = state->runtime->wire(addresses, epoch_id{epoch});
+    state->end_wiring(wired);
+    self->quit();
+    if (!wired) return actors::to_caf(wired.error());
+    return actors::bound_atom::value;
+  }};
+}
+
+result<void> part(const node_state& state, const std::vector<std::string>& names, epoch_id epoch) {
+  if (!state.runtime) return {};
+  std::vector<node_id> peers;
+  for (const std::string& name : names)
+    if (const node_plan* peer = state.topology->find_node(name)) peers.push_back(peer->id);
+  return state.runtime->part(peers, epoch);
 }
 
 agent_actor::behavior_type agent_behavior(agent_pointer self, const controller_actor& controller,
@@ -129,16 +160,18 @@ agent_actor::behavior_type agent_behavior(agent_pointer self, const controller_a
         }
         return state->runtime->address();
       },
-      [state](wire_atom,
-              const std::vector<std::string>& addresses) -> caf::result<actors::bound_atom> {
+      [self, state](wire_atom, const std::vector<std::string>& addresses,
+                    std::uint32_t epoch) -> caf::result<actors::bound_atom> {
         if (!state->runtime) return actors::to_caf({errc::refused, "nothing is deployed here"});
         state->begin_wiring();
-        const result<void> wired = state->runtime->wire(addresses);
-        if (!wired) {
-          state->end_with(wired.error());
-          return actors::to_caf(wired.error());
-        }
-        return actors::bound_atom::value;
+        state->wiring = self->system().spawn<caf::detached>(wiring_behavior, state);
+        return self->delegate(state->wiring, wire_atom::value, addresses, epoch);
+      },
+      [state](part_atom, const std::vector<std::string>& peers,
+              std::uint32_t epoch) -> caf::result<parted_atom> {
+        const result<void> parted = part(*state, peers, epoch_id{epoch});
+        if (!parted) return actors::to_caf(parted.error());
+        return parted_atom::value;
       },
       [state](report_atom) -> caf::result<node_report> {
         if (!state->runtime) return node_report{};
@@ -146,6 +179,10 @@ agent_actor::behavior_type agent_behavior(agent_pointer self, const controller_a
       },
       [self, state](stop_atom) {
         state->stop();
+        self->quit();
+      },
+      [self, state](dismiss_atom) {
+        state->end_with({errc::peer_lost, "the client has given this node up"});
         self->quit();
       },
   };
@@ -228,11 +265,20 @@ void await_end(caf::actor_system& system, const agent_actor& agent,
     self->receive(
         on_down, caf::after(left) >> [&] {
           timed = false;
-          if (!state.wiring())
+          if (!state.began_wiring())
             end_with({errc::timeout, "the client did not start this node within " +
                                          std::to_string(start_limit.count()) + " ms"});
         });
   }
+}
+
+/// The last wiring ends, before what it works on does.
+void await_wiring(caf::actor_system& system, node_state& state) {
+  if (!state.wiring) return;
+  if (state.runtime) state.runtime->give_up_wiring();
+  const caf::scoped_actor self{system};
+  self->wait_for(state.wiring);
+  state.wiring = nullptr;
 }
 
 }  // namespace
@@ -258,6 +304,7 @@ result<void> run_node(const node_options& options) {
   } else {
     caf::anon_send_exit(agent, caf::exit_reason::user_shutdown);
   }
+  await_wiring(system, state);
   state.runtime.reset();
   await_release(std::move(agent));
   if (!start_limit) return fail(start_limit.error());

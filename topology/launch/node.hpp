@@ -23,9 +23,10 @@ struct node_options {
 };
 
 /// Runs until the client stops the node or is lost. Errors: timeout (the client did not answer),
-/// or began nothing with this node), refused (secret, name, version), peer_lost (the client is
-/// gone), mismatch (another checkpoint than the client's), or what kept the units from loading (the
-/// client hears it too).
+/// or began nothing with this node), refused (secret, name, version), capacity (a node of that name
+/// has joined, and the client does not know yet that it is gone), peer_lost (the client is gone, or
+/// has given this node up), mismatch (another checkpoint than the client's), or what kept the units
+/// from loading (the client hears it too).
 result<void> run_node(const node_options& options);
 
 }  // namespace cedar::topology

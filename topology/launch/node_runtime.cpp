@@ -2,17 +2,13 @@
 
 #include <algorithm>
 
-#include "actors/error_bridge.hpp"
 #include "kernels/registry/registry.hpp"
-#include "topology/launch/edge_ends.hpp"
 #include "topology/launch/host.hpp"
 
 namespace cedar::topology {
 
 namespace {
 
-/// Longest wait for an actor of this process to bind its edges.
-constexpr std::chrono::seconds bind_deadline{5};
 /// Longest wait for queued frames to leave at close.
 constexpr std::chrono::milliseconds close_deadline{500};
 
@@ -84,7 +80,7 @@ result<std::unique_ptr<node_runtime>> node_runtime::open(caf::actor_system& syst
       system,
       [events = node->settings_.events,
        here = " on node '" + topology[node->settings_.self].name + "'"](const actors::fault& what) {
-        events.on_fault({"unit '" + what.where + "'" + here, what.what});
+        events.on_fault({"unit '" + what.where + "'" + here, what.what, what.epoch});
       });
   if (topology.nodes().size() > 1)
     if (const result<void> opened = node->open_port(); !opened) return fail(opened.error());
@@ -98,7 +94,8 @@ result<void> node_runtime::open_port() {
       [this](node_id peer) { peer_event(peer, nullptr); },
       [this](node_id peer, const error& reason) { peer_event(peer, &reason); },
       [this](node_id from, const error& what) {
-        settings_.events.on_fault({"node '" + plan_[from].name + "'", what});
+        const std::scoped_lock lock(mutex_);
+        settings_.events.on_fault({"node '" + plan_[from].name + "'", what, epoch_});
       }});
   if (settings_.hub != nullptr) {
     port_ = settings_.hub->open(self.id, self.name, *switchboard_);
@@ -156,119 +153,30 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
   return stage::make_layer_unit(std::move(*made), steps_max);
 }
 
-result<void> node_runtime::spawn_units() {
-  for (const unit_id id : plan_[settings_.self].units) {
-    const unit_plan& unit = plan_[id];
-    if (std::holds_alternative<scheduler_role>(unit.role)) {
-      scheduler_ =
-          actors::spawn_scheduler(system_, {scheduler_limits_of(plan_, model_.config()),
-                                            plan_.deadlines().step, settings_.listener, &trace_});
-      continue;
-    }
-    auto made = make_unit(unit);
-    if (!made) return fail(made.error().with("unit '" + unit.name + "'"));
-    const bool computes = std::holds_alternative<stage_role>(unit.role) ||
-                          std::holds_alternative<head_role>(unit.role);
-    units_[id] =
-        actors::spawn_unit(system_, {unit.name, std::move(*made), computes, supervisor_, &trace_});
+result<void> node_runtime::spawn_unit(const unit_plan& unit) {
+  if (std::holds_alternative<scheduler_role>(unit.role)) {
+    scheduler_ =
+        actors::spawn_scheduler(system_, {scheduler_limits_of(plan_, model_.config()),
+                                          plan_.deadlines().step, settings_.listener, &trace_});
+    return {};
   }
+  auto made = make_unit(unit);
+  if (!made) return fail(made.error().with("unit '" + unit.name + "'"));
+  const bool computes =
+      std::holds_alternative<stage_role>(unit.role) || std::holds_alternative<head_role>(unit.role);
+  units_[unit.id] =
+      actors::spawn_unit(system_, {unit.name, std::move(*made), computes, supervisor_, &trace_});
+  return {};
+}
+
+result<void> node_runtime::spawn_units() {
+  for (const unit_id id : plan_[settings_.self].units)
+    if (const result<void> spawned = spawn_unit(plan_[id]); !spawned) return spawned;
   return {};
 }
 
 std::string node_runtime::address() const {
   return port_ ? port_->address() : std::string{};
-}
-
-/// Nodes that exchange messages, and the client with everybody: it supervises.
-bool node_runtime::peers_with(node_id other) const {
-  if (other == settings_.self) return false;
-  const node_id client = plan_.client().id;
-  return other == client || settings_.self == client ||
-         plan_.traffic(settings_.self, other).messages > 0 ||
-         plan_.traffic(other, settings_.self).messages > 0;
-}
-
-void node_runtime::peer_event(node_id peer, const error* lost) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (lost == nullptr)
-      up_.insert(peer);
-    else
-      lost_.emplace(peer, *lost);
-  }
-  changed_.notify_all();
-  if (lost != nullptr) settings_.events.on_peer_lost(peer, *lost);
-}
-
-result<void> node_runtime::connect_peers(const std::vector<std::string>& addresses) {
-  const std::chrono::milliseconds deadline = plan_.deadlines().start;
-  std::vector<node_id> awaited;
-  for (const node_plan& node : plan_.nodes()) {
-    if (!peers_with(node.id)) continue;
-    awaited.push_back(node.id);
-    if (settings_.self < node.id) port_->connect(node.id, addresses.at(node.id.value), deadline);
-  }
-  std::unique_lock lock(mutex_);
-  const auto missing = [&] {
-    return std::ranges::find_if(awaited, [&](node_id id) { return !up_.contains(id); });
-  };
-  const bool settled = changed_.wait_for(
-      lock, deadline, [&] { return missing() == awaited.end() || !lost_.empty() || gave_up_; });
-  if (!lost_.empty()) {
-    const auto& [peer, reason] = *lost_.begin();
-    return fail(reason.with("node '" + plan_[peer].name + "'"));
-  }
-  if (gave_up_) return fail(errc::cancelled, "wiring was given up");
-  if (!settled)
-    return fail(errc::timeout, "node '" + plan_[*missing()].name + "' did not connect within " +
-                                   std::to_string(deadline.count()) + " ms");
-  return {};
-}
-
-void node_runtime::give_up_wiring() {
-  {
-    const std::scoped_lock lock(mutex_);
-    gave_up_ = true;
-  }
-  changed_.notify_all();
-}
-
-actors::packet_sink node_runtime::sink_of(unit_id unit, node_id node) {
-  if (node != settings_.self) return links_.at(node);
-  if (const auto found = units_.find(unit); found != units_.end()) return found->second;
-  return scheduler_;
-}
-
-result<void> node_runtime::bind_unit(unit_id unit, const actors::unit_actor& actor) {
-  auto ends = edge_ends(plan_, unit, settings_.fingerprint,
-                        [this](unit_id other, node_id node) { return sink_of(other, node); });
-  const caf::scoped_actor self{system_};
-  result<void> bound;
-  self->request(actor, bind_deadline, actors::bind_atom::value,
-                actors::edge_ends_ref(
-                    std::make_shared<const std::vector<actors::edge_end>>(std::move(ends))))
-      .receive([](actors::bound_atom) {},
-               [&](const caf::error& what) { bound = fail(actors::from_caf(system_, what)); });
-  return bound;
-}
-
-result<void> node_runtime::wire(const std::vector<std::string>& addresses) {
-  if (port_) {
-    if (const result<void> connected = connect_peers(addresses); !connected) return connected;
-    for (const node_plan& node : plan_.nodes())
-      if (peers_with(node.id)) links_[node.id] = actors::spawn_link(system_, *port_, node.id);
-  }
-  for (const unit_id id : plan_[settings_.self].units) {
-    const auto found = units_.find(id);
-    const actors::unit_actor actor =
-        found != units_.end() ? found->second : actors::unit_actor(scheduler_);
-    if (const result<void> bound = bind_unit(id, actor); !bound)
-      return fail(bound.error().with("unit '" + plan_[id].name + "'"));
-  }
-  if (switchboard_)
-    switchboard_->connect(crossing_edges(
-        plan_, settings_.self, [this](unit_id unit, node_id node) { return sink_of(unit, node); }));
-  return {};
 }
 
 node_report node_runtime::report() {

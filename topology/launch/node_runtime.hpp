@@ -2,7 +2,8 @@
 // port.
 //
 // Life: open() loads the units and opens the port; wire() connects the peers and binds the edges;
-// then messages flow until close(). The plan, the model and the actor system outlive the runtime.
+// then messages flow until close(), or until something fails: part() and wire() begin another
+// epoch. The plan, the model and the actor system outlive the runtime.
 #pragma once
 
 #include <condition_variable>
@@ -29,7 +30,8 @@ namespace cedar::topology {
 /// What happens to a node, for whoever supervises it. Called from any thread; must not block.
 struct node_events {
   std::function<void(const actors::fault&)> on_fault;  ///< a unit, an edge, a frame
-  std::function<void(node_id, const error&)> on_peer_lost;
+  /// `epoch`: the present one of this node.
+  std::function<void(node_id, const error&, epoch_id epoch)> on_peer_lost;
 };
 
 struct node_settings {
@@ -60,12 +62,20 @@ class node_runtime {
   /// Where other nodes reach this one; empty if there are none.
   std::string address() const;
 
-  /// Connects to the other nodes and binds all edges. `addresses` by node id. Errors: timeout,
-  /// peer_lost, refused, naming the node.
-  result<void> wire(const std::vector<std::string>& addresses);
+  /// Connects to the other nodes, as far as they are not, makes units anew that died of a defect,
+  /// and binds all edges: `epoch` begins here. `addresses` by node id. Errors: timeout, peer_lost,
+  /// refused, naming the node; those of open() (units); cancelled (part(), give_up_wiring()).
+  result<void> wire(const std::vector<std::string>& addresses, epoch_id epoch);
 
-  /// Ends a wire() that still waits for others, with errc::cancelled. From any thread.
+  /// Before the wiring of `epoch`: ends older ones, and drops the connections to `peers`. Returns
+  /// when they are down, so that the wiring meets their successors. Errors: timeout.
+  result<void> part(const std::vector<node_id>& peers, epoch_id epoch);
+
+  /// Ends a wire() that still waits for others, and all later ones. From any thread.
   void give_up_wiring();
+
+  /// Whether `peer` is connected.
+  bool reaches(node_id peer) const;
 
   /// Only where the scheduler is placed.
   const actors::scheduler_actor& scheduler() const noexcept { return scheduler_; }
@@ -81,11 +91,15 @@ class node_runtime {
 
   result<void> open_port();
   result<void> spawn_units();
+  result<void> spawn_unit(const unit_plan& unit);
   result<std::unique_ptr<stage::unit>> make_unit(const unit_plan& unit);
   result<const kernels::backend*> backend_of(const unit_plan& unit);
   bool peers_with(node_id other) const;
-  result<void> connect_peers(const std::vector<std::string>& addresses);
-  result<void> bind_unit(unit_id unit, const actors::unit_actor& actor);
+  result<void> connect_peers(const std::vector<std::string>& addresses, epoch_id epoch);
+  result<void> revive_units();
+  bool has_ended(const actors::unit_actor& actor);
+  result<void> bind_unit(unit_id unit, epoch_id epoch);
+  actors::unit_actor actor_of(unit_id unit) const;
   actors::packet_sink sink_of(unit_id unit, node_id node);
   void peer_event(node_id peer, const error* lost);
 
@@ -103,11 +117,16 @@ class node_runtime {
   actors::scheduler_actor scheduler_;
   std::map<node_id, actors::link_actor> links_;
 
+  std::mutex wiring_;  ///< one at a time
+
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::set<node_id> up_;
-  std::map<node_id, error> lost_;
-  bool gave_up_ = false;
+  std::set<node_id> sought_;  ///< connect() was called, and nothing has come of it yet
+  std::map<node_id, error> lost_;  ///< why those are not up that had been, or were sought
+  std::set<node_id> parting_;  ///< whose loss is no news
+  epoch_id epoch_;  ///< of the last wiring that began
+  epoch_id oldest_epoch_;  ///< wirings of older ones are given up
 };
 
 }  // namespace cedar::topology

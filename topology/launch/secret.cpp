@@ -55,25 +55,31 @@ result<secret_file> secret_file::read(const std::filesystem::path& path) {
     return fail(errc::refused, "secret file " + path.string() + " holds " +
                                    std::to_string(text.size()) + " bytes; at least " +
                                    std::to_string(transport::secret_bytes_min) + " are needed");
-  return secret_file(path, as_secret(text), -1);
+  return secret_file(path, as_secret(text), false);
 }
 
 result<secret_file> secret_file::create() {
-  const int memory = ::memfd_create("cedar-secret", MFD_CLOEXEC);
-  if (memory < 0) return fail(errc::io, std::string("a file in memory: ") + std::strerror(errno));
-  const std::string text = make_nonce();
-  secret_file made("/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory),
-                   as_secret(text), memory);
-  const bool written =
-      ::fchmod(memory, S_IRUSR | S_IWUSR) == 0 &&
-      ::write(memory, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  if (!written) return fail(errc::io, std::string("a secret in memory: ") + std::strerror(errno));
+  secret_file made({}, as_secret(make_nonce()), true);
+  if (const result<void> written = made.restore(); !written) return fail(written.error());
   return made;
+}
+
+result<void> secret_file::restore() {
+  if (!made_ || memory_ >= 0) return {};
+  memory_ = ::memfd_create("cedar-secret", MFD_CLOEXEC);
+  if (memory_ < 0) return fail(errc::io, std::string("a file in memory: ") + std::strerror(errno));
+  path_ = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory_);
+  const bool written =
+      ::fchmod(memory_, S_IRUSR | S_IWUSR) == 0 &&
+      ::write(memory_, bytes_.data(), bytes_.size()) == static_cast<ssize_t>(bytes_.size());
+  if (!written) return fail(errc::io, std::string("a secret in memory: ") + std::strerror(errno));
+  return {};
 }
 
 secret_file::secret_file(secret_file&& other) noexcept
     : path_(std::move(other.path_)),
       bytes_(std::move(other.bytes_)),
+      made_(other.made_),
       memory_(std::exchange(other.memory_, -1)) {}
 
 secret_file::~secret_file() {

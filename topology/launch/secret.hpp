@@ -27,17 +27,20 @@ class secret_file {
 
   /// Removes a file that was made for this run, once everybody has read it.
   void remove();
+  /// Writes such a file again, at another path(), for those who come later. Errors: io.
+  result<void> restore();
 
   const std::filesystem::path& path() const noexcept { return path_; }
   const transport::shared_secret& bytes() const noexcept { return bytes_; }
 
  private:
-  secret_file(std::filesystem::path path, transport::shared_secret bytes, int memory)
-      : path_(std::move(path)), bytes_(std::move(bytes)), memory_(memory) {}
+  secret_file(std::filesystem::path path, transport::shared_secret bytes, bool made)
+      : path_(std::move(path)), bytes_(std::move(bytes)), made_(made) {}
 
   std::filesystem::path path_;
   transport::shared_secret bytes_;
-  int memory_;  ///< descriptor of the file in memory, or -1
+  bool made_;  ///< for this run
+  int memory_ = -1;  ///< descriptor of the file in memory, or -1
 };
 
 /// A fresh random text that is never used twice.

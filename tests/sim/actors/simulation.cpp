@@ -104,6 +104,7 @@ topology::plan planned(const std::string& topology_name, const std::string& sect
 }
 
 struct simulation::node {
+  bool dead = false;
   std::unique_ptr<actors::switchboard> switchboard;
   std::unique_ptr<transport::port> inner;
   std::unique_ptr<transport::faulty_port> port;
@@ -127,6 +128,8 @@ simulation::simulation(const topology::plan& plan, const sim_settings& settings)
       });
   all_.push_back(caf::actor_cast<caf::actor>(supervisor_));
   open_nodes();
+  connect_nodes();
+  while (hub_.deliver(1) > 0) continue;
   spawn_scheduler();
   spawn_units();
   bind_all();
@@ -140,14 +143,16 @@ simulation::~simulation() {
 void simulation::open_nodes() {
   for (const topology::node_plan& plan : plan_.nodes()) {
     auto made = std::make_unique<node>();
-    made->switchboard = std::make_unique<actors::switchboard>(
-        actors::switchboard::listener{[](node_id) {},
-                                      [this](node_id peer, const error& reason) {
-                                        report({plan_[peer].name, reason});
-                                      },
-                                      [this](node_id from, const error& what) {
-                                        report({plan_[from].name, what});
-                                      }});
+    made->switchboard = std::make_unique<actors::switchboard>(actors::switchboard::listener{
+        [this, self = plan.id](node_id peer) { up_.emplace(self, peer); },
+        [this, self = plan.id](node_id peer, const error& reason) {
+          // Else it is known, and done with.
+          if (up_.erase({self, peer}) > 0 && !nodes_.at(self)->dead)
+            report({plan_[peer].name, reason, epoch_});
+        },
+        [this](node_id from, const error& what) {
+          report({plan_[from].name, what, epoch_});
+        }});
     made->inner = hub_.open(plan.id, plan.name, *made->switchboard);
     transport::fault_plan misbehaviour = settings_.faults;
     misbehaviour.seed = settings_.seed * 31 + plan.id.value;
@@ -158,11 +163,18 @@ void simulation::open_nodes() {
   for (auto& [id, self] : nodes_)
     for (auto& [peer, other] : nodes_) {
       if (peer == id) continue;
-      if (id < peer) self->port->connect(peer, other->port->address(), {});
       self->links[peer] = actors::spawn_link(system_, *self->port, peer);
       all_.push_back(caf::actor_cast<caf::actor>(self->links[peer]));
     }
-  while (hub_.deliver(1) > 0) continue;
+}
+
+void simulation::connect_nodes() {
+  for (auto& [id, self] : nodes_)
+    for (const transport::peer_statistics& peer : self->port->statistics().peers)
+      if (!peer.up) up_.erase({id, peer.peer});
+  for (auto& [id, self] : nodes_)
+    for (auto& [peer, other] : nodes_)
+      if (id < peer) self->port->connect(peer, other->port->address(), {});
 }
 
 session::scheduler_limits simulation::limits() const {
@@ -183,6 +195,7 @@ void simulation::spawn_scheduler() {
       [this](flow::tap tap) { taps.push_back(std::move(tap)); },
       {},  // nobody looks at the load
       [this](const std::vector<request_id>& requests, const actors::fault& why) {
+        failed_ = true;
         given_up.insert(given_up.end(), requests.begin(), requests.end());
         given_up_for.push_back(why);
       }};
@@ -193,7 +206,8 @@ void simulation::spawn_scheduler() {
 
 void simulation::spawn_units() {
   for (const topology::unit_plan& unit : plan_.units()) {
-    if (std::holds_alternative<topology::scheduler_role>(unit.role)) continue;
+    if (std::holds_alternative<topology::scheduler_role>(unit.role) || units_.contains(unit.id))
+      continue;
     units_[unit.id] = spawn_unit(unit);
     all_.push_back(caf::actor_cast<caf::actor>(units_[unit.id]));
   }
@@ -216,7 +230,7 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
         cpu_backend(),
         {role.layers.first, role.layers.last, plan_.limits().requests, plan_.limits().context,
          role.imports, role.exports, plan_.limits().kv_granules}));
-    stages_.push_back(stage.get());
+    stages_[unit.id] = stage.get();
     made = stage::make_layer_unit(std::move(stage), steps);
   }
   // Not detached: the test scheduler runs it.
@@ -229,39 +243,76 @@ actors::packet_sink simulation::sink_of(node_id self, topology::unit_id unit, no
   return scheduler_;
 }
 
-void simulation::bind_all() {
-  const caf::scoped_actor self{system_};
-  for (const topology::unit_plan& unit : plan_.units()) {
-    const auto found = units_.find(unit.id);
-    const actors::unit_actor actor =
-        found != units_.end() ? found->second : actors::unit_actor(scheduler_);
-    const topology::sink_finder sinks = [&](topology::unit_id other, node_id at) {
-      return sink_of(unit.node, other, at);
-    };
-    auto ends = topology::edge_ends(plan_, unit.id, fingerprint, sinks);
-    std::map<actors::packet_sink, actors::packet_sink> gates;  // of this unit, by peer
-    for (actors::edge_end& end : ends) {
-      if (settings_.small_windows && plan_[end.contract.edge].kind != topology::edge_kind::tap) {
-        end.contract.window_messages = 1;
-        end.contract.window_bytes = plan_[end.contract.edge].message_bytes_max;
-      }
-      edge_watch& watch = watches_[end.contract.edge];
-      watch.kind = plan_[end.contract.edge].kind;
-      watch.contract = end.contract;
-      actors::packet_sink& gate = gates[end.peer];
-      if (!gate) gate = spawn_gate(end.peer);
-      end.peer = gate;
+void simulation::bind(const topology::unit_plan& unit) {
+  const auto found = units_.find(unit.id);
+  const actors::unit_actor actor =
+      found != units_.end() ? found->second : actors::unit_actor(scheduler_);
+  const topology::sink_finder sinks = [&](topology::unit_id other, node_id at) {
+    return sink_of(unit.node, other, at);
+  };
+  auto ends = topology::edge_ends(plan_, unit.id, fingerprint, sinks);
+  std::map<actors::packet_sink, actors::packet_sink> gates;  // of this unit, by peer
+  for (actors::edge_end& end : ends) {
+    if (settings_.small_windows && plan_[end.contract.edge].kind != topology::edge_kind::tap) {
+      end.contract.window_messages = 1;
+      end.contract.window_bytes = plan_[end.contract.edge].message_bytes_max;
     }
-    self->send(actor, actors::bind_atom::value,
-               actors::edge_ends_ref(
-                   std::make_shared<const std::vector<actors::edge_end>>(std::move(ends))));
+    edge_watch& watch = watches_[end.contract.edge];
+    watch.kind = plan_[end.contract.edge].kind;
+    watch.contract = end.contract;
+    watch.epoch = epoch_;
+    watch.messages_out = watch.bytes_out = 0;
+    actors::packet_sink& gate = gates[end.peer];
+    if (!gate) gate = spawn_gate(end.peer);
+    end.peer = gate;
   }
+  const auto shared = std::make_shared<const std::vector<actors::edge_end>>(std::move(ends));
+  system_.spawn([this, actor, shared, epoch = epoch_](caf::event_based_actor* self) {
+    self->request(actor, caf::infinite, actors::bind_atom::value, actors::edge_ends_ref(shared),
+                  epoch.value)
+        .then([this, epoch](actors::bound_atom) { bound_ += epoch == epoch_ ? 1 : 0; });
+  });
+}
+
+void simulation::bind_all() {
+  bound_ = 0;
+  for (const topology::unit_plan& unit : plan_.units()) bind(unit);
   for (auto& [id, one] : nodes_)
     one->switchboard->connect(topology::crossing_edges(
         plan_, id, [this, self_id = id](topology::unit_id unit, node_id at) {
           return sink_of(self_id, unit, at);
         }));
-  jobs_.run();
+  while (bound_ < plan_.units().size()) BOOST_REQUIRE(act());
+}
+
+void simulation::kill(const std::string& name) {
+  const node_id id = plan_.find_node(name)->id;
+  node& one = *nodes_.at(id);
+  one.dead = true;
+  for (const topology::unit_id unit : plan_[id].units) {
+    caf::anon_send_exit(units_.at(unit), caf::exit_reason::kill);
+    units_.erase(unit);
+    stages_.erase(unit);
+  }
+  for (const auto& [peer, other] : nodes_)
+    if (peer != id) one.inner->disconnect(peer, {errc::peer_lost, "killed"});
+}
+
+void simulation::calm() {
+  for (auto& [id, one] : nodes_) one->port->calm();
+}
+
+void simulation::recover() {
+  do {
+    connect_nodes();
+    ++epoch_.value;
+    troubled_ = false;
+    for (auto& [id, one] : nodes_) one->dead = false;
+    spawn_units();
+    bind_all();
+  } while (troubled_);
+  failed_ = false;
+  caf::anon_send(scheduler_, actors::resume_atom::value);
 }
 
 /// Stands between a unit and one of its peers and sees what leaves for it. One gate for all edges
@@ -279,6 +330,7 @@ actors::packet_sink simulation::spawn_gate(const actors::packet_sink& peer) {
 
 /// False: the packet is lost here.
 bool simulation::note(edge_watch& watch, const flow::stamped_message& packet) {
+  if (flow::epoch_of(packet.body) < watch.epoch) return true;
   if (const auto* credit = std::get_if<flow::credit>(&packet.body)) {
     watch.messages_out -= credit->messages;
     watch.bytes_out -= static_cast<std::int64_t>(credit->bytes);
@@ -300,6 +352,8 @@ bool simulation::note(edge_watch& watch, const flow::stamped_message& packet) {
 }
 
 void simulation::report(const actors::fault& what) {
+  if (what.epoch < epoch_) return;
+  troubled_ = true;
   faults.push_back(what);
   caf::anon_send(scheduler_, actors::fail_atom::value,
                  actors::fault_ref(std::make_shared<const actors::fault>(what)));
@@ -368,13 +422,13 @@ void simulation::resume(const std::string& unit) {
 
 std::size_t simulation::pages_in_use() const {
   std::size_t pages = 0;
-  for (const stage::layer_stage* stage : stages_) pages += stage->pages().pages_in_use();
+  for (const auto& [unit, stage] : stages_) pages += stage->pages().pages_in_use();
   return pages;
 }
 
 std::size_t simulation::sequences() const {
   std::size_t count = 0;
-  for (const stage::layer_stage* stage : stages_) count += stage->sequences();
+  for (const auto& [unit, stage] : stages_) count += stage->sequences();
   return count;
 }
 
@@ -388,6 +442,7 @@ transport::fault_counts simulation::fault_counts() const {
     sum.reordered += counts.reordered;
     sum.corrupted += counts.corrupted;
     sum.delayed += counts.delayed;
+    sum.disconnected += counts.disconnected;
   }
   return sum;
 }

@@ -6,7 +6,8 @@
 // 2. On every edge a gate actor sees what passes: messages one way, credits the other. After every
 //    action no edge may have more on its way than its window (a violation is text, see
 //    `violations`).
-// 3. What went wrong reaches the scheduler as a cluster would tell it.
+// 3. What went wrong reaches the scheduler as a cluster would tell it, and the pipeline comes back
+//    as a cluster brings it back: connections, killed units, a new epoch everywhere, then steps.
 #pragma once
 
 #include <caf/all.hpp>
@@ -59,6 +60,7 @@ struct sim_settings {
 struct edge_watch {
   topology::edge_kind kind = topology::edge_kind::step_table;
   flow::edge_contract contract;
+  epoch_id epoch;  ///< what is older counts for nothing
   std::uint64_t messages = 0;  ///< ever
   std::int64_t messages_out = 0;  ///< without their credit
   std::int64_t bytes_out = 0;
@@ -86,6 +88,15 @@ class simulation {
   /// Time passes; what is due then happens.
   void advance(std::chrono::milliseconds time);
 
+  /// A process that dies: its units end, its connections break. Not the scheduler's.
+  void kill(const std::string& node);
+  /// The network does to frames what it should from now on.
+  void calm();
+  /// Brings the pipeline back after a failure, while late messages are still on their way.
+  void recover();
+  /// The scheduler has failed, and has not been resumed since.
+  bool failed() const { return failed_; }
+
   /// A unit handles no message until it is let go again.
   void stall(const std::string& unit);
   void resume(const std::string& unit);
@@ -103,7 +114,7 @@ class simulation {
   std::map<request_id, std::size_t> taps_before_finish;  ///< how many had come
   std::vector<request_id> given_up;
   std::vector<actors::fault> given_up_for;  ///< reasons that the scheduler gave
-  std::vector<actors::fault> faults;  ///< of units, edges, frames and peers
+  std::vector<actors::fault> faults;  ///< of units, edges, frames and peers, each in its epoch
   std::vector<std::string> violations;
 
  private:
@@ -113,9 +124,12 @@ class simulation {
   };
 
   void open_nodes();
+  void connect_nodes();
   void spawn_units();
   void spawn_scheduler();
+  /// Returns when every unit has begun the present epoch.
   void bind_all();
+  void bind(const topology::unit_plan& unit);
   actors::unit_actor spawn_unit(const topology::unit_plan& unit);
   actors::packet_sink sink_of(node_id self, topology::unit_id unit, node_id at);
   actors::packet_sink spawn_gate(const actors::packet_sink& peer);
@@ -137,7 +151,12 @@ class simulation {
   transport::loopback_hub hub_;
   std::map<node_id, std::unique_ptr<node>> nodes_;
   std::map<edge_id, edge_watch> watches_;
-  std::vector<const stage::layer_stage*> stages_;  ///< owned by their actors
+  std::map<topology::unit_id, const stage::layer_stage*> stages_;  ///< owned by their actors
+  std::set<std::pair<node_id, node_id>> up_;  ///< node and peer, as the node knows it
+  epoch_id epoch_{1};
+  std::size_t bound_ = 0;  ///< units that have begun it
+  bool troubled_ = false;  ///< something has gone wrong in it
+  bool failed_ = false;
   std::set<caf::resumable*> stalled_;
   actors::fault_sink supervisor_;
   actors::scheduler_actor scheduler_;

@@ -20,7 +20,7 @@ struct recorded_set {
       : trace(trace_events), set(trace, [this](const packet_sink&, packet_ref packet) {
           sent.push_back(std::move(packet));
         }) {
-    set.bind(ends);
+    set.bind(ends, {});
   }
 
   /// "edge:sequence kind" of everything delivered since the last call.
@@ -181,15 +181,16 @@ BOOST_AUTO_TEST_CASE(packets_of_foreign_edges_and_gaps_are_malformed_by_name) {
 }
 
 BOOST_AUTO_TEST_CASE(a_new_epoch_restarts_both_directions_and_forgets_what_was_held) {
-  recorded_set one(
-      {edge_end_of(1, false, "step_table", {}, 2), edge_end_of(2, true, "verdict", {}, 1)});
+  const std::vector<edge_end> ends{edge_end_of(1, false, "step_table", {}, 2),
+                                   edge_end_of(2, true, "verdict", {}, 1)};
+  recorded_set one(ends);
   const std::uint64_t bytes = flow::credit_bytes(verdict_of(1));
   BOOST_REQUIRE(one.set.receive(packet_of(1, 0, table_of(1))));
   one.set.send(verdict_of(1));
   one.set.send(verdict_of(2));  // waits
   one.take();
   const epoch_id next{1};
-  one.set.begin_epoch(next);
+  one.set.bind(ends, next);
   BOOST_CHECK_THROW(one.set.consumed_now(), defect);  // nothing is held
   BOOST_TEST(one.set.waiting_edge("verdict") == nullptr);
   BOOST_CHECK_THROW(one.set.send(verdict_of(3)), defect);  // still of the old epoch
@@ -211,7 +212,7 @@ BOOST_AUTO_TEST_CASE(a_new_epoch_restarts_both_directions_and_forgets_what_was_h
   const auto fresh = one.set.receive(packet_of(1, 0, table));
   BOOST_REQUIRE(fresh);
   BOOST_TEST(fresh->has_value());
-  BOOST_CHECK_THROW(one.set.begin_epoch(next), defect);
+  BOOST_CHECK_THROW(one.set.bind(ends, next), defect);
 }
 
 BOOST_AUTO_TEST_CASE(departures_are_traced_with_their_bytes_and_their_wait) {

@@ -39,13 +39,23 @@ struct bound_scheduler {
             reasons.push_back(why);
           }},
          &trace}));
+    bind(0);
+  }
+
+  void bind(std::uint32_t epoch) {
     const packet_sink stage = actors.packet_recorder(sent);
     BOOST_REQUIRE(actors.ask<bound_atom>(
         scheduler, bind_atom::value,
         edge_ends_ref(std::make_shared<const std::vector<edge_end>>(
             std::vector{edge_end_of(tables, true, "step_table", stage, 2),
                         edge_end_of(verdicts, true, "verdict", stage, 2),
-                        edge_end_of(proposals, false, "proposal", stage, 2)}))));
+                        edge_end_of(proposals, false, "proposal", stage, 2)})),
+        epoch));
+    proposed = 0;
+  }
+  void resume() {
+    caf::anon_send(scheduler, resume_atom::value);
+    actors.run();
   }
 
   result<request_ids_ref> submit(std::size_t prompt, std::uint32_t new_tokens) {
@@ -155,6 +165,45 @@ BOOST_AUTO_TEST_CASE(a_failure_is_told_once_and_everything_after_it_is_refused_b
   BOOST_TEST((refused.error().code == errc::peer_lost));
   BOOST_TEST(refused.error().message == "node 'back': gone");
   one.actors.advance(10s);
+  BOOST_TEST(one.reasons.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(after_a_failure_it_goes_on_with_those_that_had_waited) {
+  bound_scheduler one;
+  std::vector<request_id> ids;
+  for (int i = 0; i < 3; ++i) {
+    const auto taken = one.submit(3, 1);  // two run at a time
+    BOOST_REQUIRE(taken);
+    ids.push_back((*taken)->front());
+  }
+  one.give_up("node 'back'");
+  BOOST_TEST((one.given_up == std::vector{ids[0], ids[1]}));
+  const std::size_t before = one.sent.size();
+  one.bind(5);
+  BOOST_TEST(!one.submit(3, 1));  // not before all units are bound
+  BOOST_TEST(one.sent.size() == before);
+  one.resume();
+  BOOST_TEST_REQUIRE(one.sent.size() == before + 1);
+  BOOST_TEST((flow::epoch_of(one.sent.back().body) == epoch_id{5}));
+  one.propose(before);
+  BOOST_TEST((one.finished == std::vector{ids[2]}));
+  // Time that passed before counts for nothing, and the next failure is told again.
+  BOOST_REQUIRE(one.submit(3, 5));
+  one.actors.advance(699ms);
+  BOOST_TEST(one.reasons.size() == 1U);
+  one.actors.advance(1ms);
+  BOOST_TEST_REQUIRE(one.reasons.size() == 2U);
+  BOOST_TEST(one.reasons[1].where == "step 4");
+}
+
+BOOST_AUTO_TEST_CASE(what_comes_late_is_of_no_account_in_the_next_epoch) {
+  bound_scheduler one;
+  BOOST_REQUIRE(one.submit(3, 5));
+  one.give_up("node 'back'");
+  one.bind(1);
+  one.resume();
+  one.propose(0);
+  BOOST_TEST(one.events.empty());
   BOOST_TEST(one.reasons.size() == 1U);
 }
 

@@ -13,7 +13,7 @@ using namespace cedar::test;
 
 namespace {
 
-/// Answers a table with an activation; what step 2 and 3 do is the test's choice.
+/// Answers a table with an activation; what step 2 does in the first epoch is the test's choice.
 class made_unit final : public stage::unit {
  public:
   enum class trouble { none, error, defect, unknown };
@@ -29,14 +29,19 @@ class made_unit final : public stage::unit {
       CEDAR_REQUIRE(trouble_ != trouble::defect, "two owners of one page");
       if (trouble_ == trouble::unknown) out.messages.emplace_back(flow::proposal{});
     }
-    out.messages.emplace_back(block_of(table->step.value, flow::row_kind::activation));
+    flow::row_block block = block_of(table->step.value, flow::row_kind::activation);
+    block.epoch = table->epoch;
+    out.messages.emplace_back(std::move(block));
     out.work.push_back({table->step, 1, 1, {}, {}, {}});
     return out;
   }
-  void begin_epoch() override {}
+  void begin_epoch() override {
+    if (++epochs_ > 1) trouble_ = trouble::none;
+  }
 
  private:
   trouble trouble_;
+  int epochs_ = 0;
 };
 
 struct bound_unit {
@@ -44,13 +49,17 @@ struct bound_unit {
       : trace(trace_events) {
     unit = actors.keep(spawn_unit(actors.system(), {"maker", std::make_unique<made_unit>(at_step_2),
                                                     false, actors.fault_recorder(faults), &trace}));
-    const auto bound = actors.ask<bound_atom>(
+    BOOST_REQUIRE(bind(0));
+  }
+
+  result<bound_atom> bind(std::uint32_t epoch) {
+    return actors.ask<bound_atom>(
         unit, bind_atom::value,
         edge_ends_ref(std::make_shared<const std::vector<edge_end>>(
             std::vector{edge_end_of(1, false, "step_table", actors.packet_recorder(credits), 1),
                         edge_end_of(2, false, "verdict", actors.packet_recorder(credits), 1),
-                        edge_end_of(3, true, "activation", actors.packet_recorder(rows), 3)})));
-    BOOST_REQUIRE(bound);
+                        edge_end_of(3, true, "activation", actors.packet_recorder(rows), 3)})),
+        epoch);
   }
 
   void send(const packet_ref& packet) {
@@ -101,6 +110,24 @@ BOOST_AUTO_TEST_CASE(an_error_of_a_step_is_reported_once_with_the_units_name) {
   BOOST_TEST(one.rows.size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_new_epoch_ends_a_failure_and_voids_what_is_late) {
+  bound_unit one(made_unit::trouble::error);
+  for (std::uint64_t step = 1; step <= 2; ++step) one.send(packet_of(1, step - 1, table_of(step)));
+  BOOST_REQUIRE_EQUAL(one.faults.size(), 1U);
+  BOOST_TEST((one.faults[0].epoch == epoch_id{}));
+  BOOST_REQUIRE(one.bind(4));
+  one.send(packet_of(1, 2, table_of(2)));  // of the old epoch
+  BOOST_TEST(one.rows.size() == 1U);
+  flow::step_table table = table_of(2);
+  table.epoch = epoch_id{4};
+  one.send(packet_of(1, 0, table));
+  BOOST_TEST_REQUIRE(one.rows.size() == 2U);
+  BOOST_TEST((flow::epoch_of(one.rows.back().body) == epoch_id{4}));
+  one.send(packet_of(1, 7, table));
+  BOOST_TEST_REQUIRE(one.faults.size() == 2U);
+  BOOST_TEST((one.faults[1].epoch == epoch_id{4}));
+}
+
 BOOST_AUTO_TEST_CASE(an_error_of_an_edge_is_reported_too) {
   bound_unit one(made_unit::trouble::none);
   one.send(packet_of(1, 1, table_of(1)));
@@ -115,8 +142,7 @@ BOOST_AUTO_TEST_CASE(a_defect_of_the_unit_ends_the_actor_and_keeps_its_text) {
   BOOST_TEST(one.faults[0].where == "maker");
   BOOST_TEST((one.faults[0].what.code == errc::defect));
   BOOST_TEST(one.faults[0].what.message.find("two owners of one page") != std::string::npos);
-  const auto gone = one.actors.ask<bound_atom>(
-      one.unit, bind_atom::value, edge_ends_ref(std::make_shared<const std::vector<edge_end>>()));
+  const auto gone = one.bind(1);
   BOOST_REQUIRE(!gone);
   BOOST_TEST((gone.error().code == errc::peer_lost));
 }

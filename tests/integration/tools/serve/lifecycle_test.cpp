@@ -90,24 +90,4 @@ BOOST_AUTO_TEST_CASE(refuses_more_than_its_queue_holds) {
   BOOST_TEST(one.post("/v1/completions", greedy("A fox", 4)).status == 200);
 }
 
-BOOST_AUTO_TEST_CASE(names_a_lost_stage) {
-  server one;
-  http_client client(one.port);
-  client.send("POST", "/v1/completions", endless().dump());
-  client.wait_for("data: ");
-  for (const pid_t pid : one.process.descendants()) ::kill(pid, SIGKILL);
-  const auto events = events_of(client.receive().body);
-  const json last = json::parse(events.back());
-  BOOST_TEST(contains(last.at("error").at("message"), "lost node 'node1' (stage 'stage1'"));
-  const http_reply ready = one.get("/ready");
-  BOOST_TEST(ready.status == 503);
-  BOOST_TEST(contains(json::parse(ready.body).at("problem"), "'node1'"));
-  BOOST_TEST(one.metric(R"(cedar_unit_up{node="node1",unit="stage1"})") == 0);
-  BOOST_TEST(one.metric(R"(cedar_unit_up{node="node0",unit="stage0"})") == 1);
-  const http_reply later = one.post("/v1/completions", greedy("A fox", 4));
-  BOOST_TEST(later.status == 503);
-  BOOST_TEST(!later.headers.at("retry-after").empty());
-  BOOST_TEST(one.get("/health").status == 200);
-}
-
 BOOST_AUTO_TEST_SUITE_END()

@@ -46,6 +46,10 @@ std::filesystem::path joining::secret(char letter) const {
   return file;
 }
 
+std::vector<std::string> joining::serve_arguments() const {
+  return {"serve", "--topology", (folder() / "t.yaml").string(), "--listen", "127.0.0.1:0"};
+}
+
 std::vector<std::string> joining::run_arguments(std::uint32_t new_tokens) const {
   return {"run",          "--topology",   (folder() / "t.yaml").string(), "-p", prompt,
           "--ignore-eos", "--max-tokens", std::to_string(new_tokens)};
@@ -66,6 +70,34 @@ std::string joining::answer(std::uint32_t new_tokens) {
                           "--ignore-eos", "--max-tokens", std::to_string(new_tokens)});
   BOOST_REQUIRE_EQUAL(ran.code, 0);
   return ran.output;
+}
+
+std::vector<std::string> post_completion(const std::string& port, std::uint32_t new_tokens,
+                                         bool stream) {
+  const std::string body = R"({"model": "cedar-tiny", "temperature": 0, "ignore_eos": true, )"
+                           R"("prompt": ")" +
+                           prompt + R"(", "max_tokens": )" + std::to_string(new_tokens) +
+                           (stream ? R"(, "stream": true})" : "}");
+  const std::string script =
+      "exec 3<>/dev/tcp/127.0.0.1/" + port +
+      "; printf 'POST /v1/completions HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
+      "Content-Length: %d\r\n\r\n%s' \"${#0}\" \"$0\" >&3; cat <&3";
+  return {"/bin/bash", "-c", script, body};
+}
+
+std::string port_of(program& server) {
+  const std::string begin = "listening on http://127.0.0.1:";
+  BOOST_REQUIRE_MESSAGE(server.wait_output(begin), server.errors());
+  BOOST_REQUIRE(server.wait_output("\n"));
+  const std::size_t at = server.output().find(begin) + begin.size();
+  return server.output().substr(at, server.output().find('\n', at) - at);
+}
+
+std::string text_of(const std::string& answer) {
+  const std::string begin = R"("text":")";
+  const std::size_t at = answer.find(begin);
+  BOOST_REQUIRE_MESSAGE(at != std::string::npos, answer);
+  return answer.substr(at + begin.size(), answer.find("\",\"", at) - at - begin.size());
 }
 
 std::vector<std::string> with_option(std::vector<std::string> arguments, const std::string& option,

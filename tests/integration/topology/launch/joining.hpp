@@ -25,6 +25,8 @@ class joining {
   /// A secret that is this topology's only for the letter 's'.
   std::filesystem::path secret(char letter = 's') const;
 
+  /// Arguments of `cedar serve` at a free port of this host.
+  std::vector<std::string> serve_arguments() const;
   /// Arguments of `cedar run` with a short prompt.
   std::vector<std::string> run_arguments(std::uint32_t new_tokens = 12) const;
   /// The command that `client` prints for `name`, without the program; it must come.
@@ -36,6 +38,15 @@ class joining {
   temporary_folder folder_;
   std::string text_;
 };
+
+/// A program of the system that posts a completion to `port` of the host that it runs on, and
+/// prints the whole answer: words of a command.
+std::vector<std::string> post_completion(const std::string& port, std::uint32_t new_tokens,
+                                         bool stream);
+/// The port that a server listens at; it must.
+std::string port_of(program& server);
+/// The text in an answer that is not streamed.
+std::string text_of(const std::string& answer);
 
 /// `arguments` with the value after `option` replaced.
 std::vector<std::string> with_option(std::vector<std::string> arguments, const std::string& option,

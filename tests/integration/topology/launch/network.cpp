@@ -126,6 +126,10 @@ void two_hosts::pull() const {
   configure(0, {"link", "set", device(0), "down"});
 }
 
+void two_hosts::plug() const {
+  configure(0, {"link", "set", device(0), "up"});
+}
+
 boost::test_tools::assertion_result can_have_two_hosts(boost::unit_test::test_unit_id) {
   boost::test_tools::assertion_result no(false);
   for (const char* name : {"ip", "nsenter"}) {

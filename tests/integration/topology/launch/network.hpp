@@ -29,6 +29,8 @@ class two_hosts {
   void cut() const;
   /// Takes host 0's device down.
   void pull() const;
+  /// Puts it up again.
+  void plug() const;
 
  private:
   void configure(int host, const std::vector<std::string>& arguments) const;

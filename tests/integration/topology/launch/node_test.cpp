@@ -40,9 +40,10 @@ struct control_plane {
     settings.on_joined = [this](const std::string& node, const agent_actor& agent) {
       joined.push({node, agent});
     };
-    settings.on_left = [this](const std::string& node) { left.push(node); };
+    settings.on_left = [this](const std::string& node, const caf::actor_addr&) { left.push(node); };
     settings.on_refused = [this](const std::string& why) { refused.push(why); };
     settings.on_fault = [](const actors::fault&) {};
+    settings.on_lost = [](const std::string&, const std::string&, const error&, epoch_id) {};
     controller = spawn_controller(system, std::move(settings));
     const auto published = system.middleman().publish(controller, 0, "127.0.0.1");
     BOOST_REQUIRE(static_cast<bool>(published));
@@ -218,7 +219,8 @@ BOOST_AUTO_TEST_CASE(says_what_it_cannot_deploy) {
   BOOST_TEST(contains(ask(order).message, "/nowhere"));
   // And it is not wired before it is deployed.
   error unwired;
-  self->request(agent, patience, wire_atom::value, std::vector<std::string>{"a", "b"})
+  self->request(agent, patience, wire_atom::value, std::vector<std::string>{"a", "b"},
+                std::uint32_t{1})
       .receive([](actors::bound_atom) {},
                [&](const caf::error& what) { unwired = actors::from_caf(here.system, what); });
   BOOST_TEST((unwired.code == errc::refused));

@@ -41,6 +41,16 @@ BOOST_AUTO_TEST_CASE(made_for_a_run_is_private_fresh_and_gone_with_it) {
   BOOST_TEST(!std::filesystem::exists(path));
 }
 
+BOOST_AUTO_TEST_CASE(made_for_a_run_can_be_written_again) {
+  auto made = secret_file::create();
+  BOOST_REQUIRE(made.has_value());
+  made->remove();
+  BOOST_REQUIRE(made->restore().has_value());
+  const auto read = secret_file::read(made->path());
+  BOOST_REQUIRE(read.has_value());
+  BOOST_TEST((read->bytes() == made->bytes()));
+}
+
 BOOST_AUTO_TEST_CASE(of_a_person_stays_and_loses_the_line_end) {
   const temporary_folder folder;
   const auto path = folder.write("secret", "correct horse battery staple\n");

@@ -1,6 +1,8 @@
 // Goal: a prompt is answered by nodes of two hosts over the network between them, as by one
 // process; and by two processes of one host at its address. Method: network namespaces as hosts,
 // a cable of two virtual devices as network.
+#include <signal.h>
+
 #include <boost/test/unit_test.hpp>
 
 #include "tests/integration/topology/launch/joining.hpp"
@@ -68,6 +70,35 @@ BOOST_AUTO_TEST_CASE(lose_each_other_when_the_cable_is_cut) {
   BOOST_REQUIRE(node.wait_end());
   BOOST_TEST(node.code() == 1);
   BOOST_TEST(contains(node.errors(), "client 'node0': no heartbeat"), node.errors());
+}
+
+BOOST_AUTO_TEST_CASE(serve_again_when_the_cable_is_back) {
+  const two_hosts hosts;
+  joining here;
+  place(here, "10.77.0.2", "cable0, cable1");
+  program server(two_hosts::enter(), hosts.on(0, command(here.serve_arguments())));
+  auto arguments = joining::node_arguments(server, "node1");
+  arguments.insert(arguments.end(), {"--rejoin", "--join-deadline", "2000"});
+  program node(two_hosts::enter(), hosts.on(1, command(arguments)));
+  const std::string port = port_of(server);
+  const auto answer = [&] {
+    return text_of(run(two_hosts::enter(), hosts.on(0, post_completion(port, 12, false))).output);
+  };
+  const std::string before = answer();
+  program stream(two_hosts::enter(), hosts.on(0, post_completion(port, 1900, true)));
+  BOOST_REQUIRE(stream.wait_output("data: "));
+  hosts.pull();
+  BOOST_TEST(stream.wait_output("lost node 'node1' (stage 'stage1' layers", 2s), stream.output());
+  BOOST_TEST(server.wait_errors("the pipeline has failed: lost node 'node1'"), server.errors());
+  BOOST_TEST(node.wait_errors("client 'node0': no heartbeat"), node.errors());
+  hosts.plug();
+  BOOST_REQUIRE_MESSAGE(server.wait_errors("serving again after "), server.errors());
+  BOOST_TEST(answer() == before);
+  server.signal(SIGTERM);
+  BOOST_REQUIRE(server.wait_end());
+  BOOST_TEST(server.code() == 0, server.errors());
+  BOOST_REQUIRE(node.wait_end());
+  BOOST_TEST(node.code() == 0, node.errors());
 }
 
 BOOST_AUTO_TEST_CASE(at_one_address_are_two_processes) {

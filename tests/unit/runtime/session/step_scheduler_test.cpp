@@ -4,6 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "kernels/base/check.hpp"
 #include "tests/unit/runtime/session/fake_pipeline.hpp"
 
 using namespace cedar;
@@ -265,7 +266,7 @@ BOOST_AUTO_TEST_CASE(answers_out_of_order_are_refused) {
   BOOST_TEST(core.accept(all(9, *second)).has_value());
 }
 
-BOOST_AUTO_TEST_CASE(giving_everything_up_raises_the_epoch_and_voids_late_answers) {
+BOOST_AUTO_TEST_CASE(giving_everything_up_voids_late_answers) {
   step_scheduler core(limits_of());
   const auto ids = core.submit({prompt_of({2}, 4), prompt_of({3}, 4), prompt_of({4}, 4)});
   BOOST_REQUIRE(ids);
@@ -274,7 +275,9 @@ BOOST_AUTO_TEST_CASE(giving_everything_up_raises_the_epoch_and_voids_late_answer
   auto failed = core.fail_all();
   std::ranges::sort(failed);
   BOOST_TEST((failed == *ids));
-  BOOST_TEST(core.epoch().value == 1U);
+  core.begin_epoch(epoch_id{3});
+  BOOST_TEST(core.epoch().value == 3U);
+  BOOST_CHECK_THROW(core.begin_epoch(epoch_id{2}), defect);
   BOOST_TEST(core.requests() == 0U);
   BOOST_TEST(core.steps_in_flight() == 0U);
   BOOST_TEST(!core.oldest_step());
@@ -287,11 +290,41 @@ BOOST_AUTO_TEST_CASE(giving_everything_up_raises_the_epoch_and_voids_late_answer
   const auto next = core.next_step();
   BOOST_REQUIRE(next);
   BOOST_TEST(next->step.value == table->step.value + 1);
-  BOOST_TEST(next->epoch.value == 1U);
+  BOOST_TEST(next->epoch.value == 3U);
+  BOOST_CHECK_THROW(core.begin_epoch(epoch_id{4}), defect);  // a step is in flight
   flow::proposal late = all(9, *next);
   late.epoch = table->epoch;
   BOOST_TEST(!core.accept(late).has_value());
   BOOST_TEST(core.accept(all(9, *next)).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(only_requests_that_the_pipeline_held_state_of_are_lost_with_it) {
+  scheduler_limits limits = limits_of();
+  limits.requests_max = 3;
+  limits.queue_max = 4;
+  limits.steps_in_flight = 1;
+  step_scheduler core(limits);
+  // The first fills the step; the second is admitted and has no row yet; the fourth waits.
+  const auto ids = core.submit(
+      {prompt_of({2, 3, 4, 5, 6, 7}, 2), prompt_of({3}, 2), prompt_of({4}, 2), prompt_of({5}, 2)});
+  BOOST_REQUIRE(ids);
+  BOOST_REQUIRE(core.next_step());
+  BOOST_TEST(core.load().running == 3U);
+  core.cancel(ids->at(2));
+  BOOST_TEST((core.fail_active() == std::vector{ids->at(0)}));
+  BOOST_TEST(core.load().running == 0U);
+  BOOST_TEST(core.load().kv_positions == 0U);
+  BOOST_TEST(core.load().waiting == 2U);
+  core.begin_epoch(epoch_id{1});
+  std::vector<request_id> finished;
+  while (const auto table = core.next_step()) {
+    BOOST_TEST(table->epoch.value == 1U);
+    const auto outcome = core.accept(all(9, *table));
+    BOOST_REQUIRE(outcome);
+    for (const row_event& event : outcome->events)
+      if (event.finish != finish_reason::none) finished.push_back(event.request);
+  }
+  BOOST_TEST((finished == std::vector{ids->at(1), ids->at(3)}));
 }
 
 BOOST_AUTO_TEST_CASE(an_older_request_takes_the_kv_of_a_younger_one_which_is_computed_again) {

@@ -1,0 +1,264 @@
+// Goal: whichever process of a server dies or stops, whenever it does, the answers that it held end
+// with an error that names it, and the server serves again without restarting the others. Method:
+// servers of two and three processes over UCX, signals to those behind; the same prompt before and
+// after.
+#include <signal.h>
+
+#include <atomic>
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <cstring>
+#include <fstream>
+#include <future>
+#include <iterator>
+#include <map>
+#include <thread>
+
+#include "tests/integration/tools/serve/server.hpp"
+
+using namespace cedar::test;
+using nlohmann::json;
+
+namespace {
+
+/// From a fault to its name, everywhere.
+constexpr std::chrono::milliseconds named_within = 2s;
+
+json endless(const std::string& prompt = "Once upon a time") {
+  json out = greedy(prompt, 1900);
+  out["ignore_eos"] = true;
+  out["stream"] = true;
+  return out;
+}
+
+topology_options processes(int count) {
+  topology_options out;
+  if (count == 3) out.cuts = {3, 5};
+  return out;
+}
+
+/// The process of a node; -1 if there is none.
+pid_t pid_of(const server& one, const std::string& node) {
+  for (const pid_t pid : one.process.descendants()) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
+    const std::string line((std::istreambuf_iterator<char>(file)),
+                           std::istreambuf_iterator<char>());
+    const std::string name = std::string("--name") + '\0' + node + '\0';
+    if (line.find(name) != std::string::npos) return pid;
+  }
+  return -1;
+}
+
+/// Waits for a process of `node` other than `old`.
+pid_t successor_of(const server& one, const std::string& node, pid_t old) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < until) {
+    const pid_t now = pid_of(one, node);
+    if (now > 0 && now != old) return now;
+    std::this_thread::sleep_for(5ms);
+  }
+  BOOST_FAIL("no successor of " << node << "; the server said " << one.process.errors());
+  return -1;
+}
+
+bool is_ready(const server& one) {
+  return one.get("/ready").status == 200;
+}
+
+void wait_ready(server& one) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (!is_ready(one)) {
+    BOOST_REQUIRE_MESSAGE((std::chrono::steady_clock::now() < until),
+                          one.get("/ready").body << one.process.errors());
+    std::this_thread::sleep_for(20ms);
+  }
+}
+
+/// Looks at /ready all the time, and keeps the first problem.
+class ready_watch {
+ public:
+  explicit ready_watch(std::uint16_t port)
+      : problem_(std::async(std::launch::async, [this, port] {
+          http_client client(port);
+          while (!over_) {
+            client.send("GET", "/ready");
+            const http_reply reply = client.receive();
+            if (reply.status == 503) return reply.body;
+            std::this_thread::sleep_for(1ms);
+          }
+          return std::string{};
+        })) {}
+
+  std::string problem() {
+    if (problem_.wait_for(named_within) != std::future_status::ready) over_ = true;
+    return problem_.get();
+  }
+
+ private:
+  std::atomic<bool> over_{false};
+  std::future<std::string> problem_;
+};
+
+void stop(server& one) {
+  one.process.signal(SIGTERM);
+  BOOST_TEST(one.process.wait_end());
+  BOOST_TEST(one.process.code() == 0, one.process.errors());
+  BOOST_TEST(one.process.processes().empty());
+}
+
+struct victim {
+  int processes;
+  const char* node;
+  const char* stage;
+  int signal;
+
+  friend std::ostream& operator<<(std::ostream& out, const victim& one) {
+    return out << one.node << " of " << one.processes << " processes, " << strsignal(one.signal);
+  }
+};
+
+const std::vector<victim> victims{{2, "node1", "stage1", SIGKILL}, {2, "node1", "stage1", SIGSTOP},
+                                  {3, "node1", "stage1", SIGKILL}, {3, "node1", "stage1", SIGSTOP},
+                                  {3, "node2", "stage2", SIGKILL}, {3, "node2", "stage2", SIGSTOP}};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(serve_faults)
+
+BOOST_DATA_TEST_CASE(of_a_process_while_it_answers_are_named_and_pass,
+                     boost::unit_test::data::make(victims), lost) {
+  server one({}, processes(lost.processes));
+  json ask = greedy("The fox", 40);
+  ask["temperature"] = 1.1;
+  ask["seed"] = 5;
+  const std::string before = one.completion(ask);
+  std::map<std::string, pid_t> pids;
+  for (const std::string node : {"node1", "node2"}) pids[node] = pid_of(one, node);
+
+  http_client client(one.port);
+  client.send("POST", "/v1/completions", endless().dump());
+  client.wait_for("data: ");
+  ready_watch ready(one.port);
+  const auto begin = std::chrono::steady_clock::now();
+  ::kill(pids[lost.node], lost.signal);
+  const auto events = events_of(client.receive().body);
+  BOOST_TEST((std::chrono::steady_clock::now() - begin < named_within));
+  const std::string text = json::parse(events.back()).at("error").at("message");
+  // In a pipeline of three, a neighbour may be the first to notice.
+  const std::string name =
+      std::string("lost node '") + lost.node + "' (stage '" + lost.stage + "' layers ";
+  BOOST_TEST(contains(text, name), text);
+  const std::string problem = ready.problem();
+  BOOST_TEST(contains(problem, name), problem);
+  BOOST_TEST(one.get("/health").status == 200);
+
+  wait_ready(one);
+  BOOST_TEST(one.completion(ask) == before);
+  for (const auto& [node, pid] : pids)
+    BOOST_TEST((pid_of(one, node) == pid) == (node != lost.node), node);
+  const std::string labels = std::string("{node=\"") + lost.node + "\"}";
+  BOOST_TEST(one.metric("cedar_node_losses_total" + labels) == 1);
+  BOOST_TEST(one.metric("cedar_recoveries_total") >= 1);
+  BOOST_TEST(one.metric("cedar_scheduler_requests_running") == 0);
+  BOOST_TEST(one.metric("cedar_kv_positions") == 0);
+  stop(one);
+  BOOST_TEST(contains(one.process.errors(), name), one.process.errors());
+  BOOST_TEST(contains(one.process.errors(), "serving again after "), one.process.errors());
+}
+
+BOOST_AUTO_TEST_CASE(in_prefill_are_named_too) {
+  server one;
+  const std::string before = one.completion(greedy("The fox", 12));
+  json ask = greedy("", 4);
+  ask["prompt"] = std::vector<int>(1900, 50);
+  http_client client(one.port);
+  client.send("POST", "/v1/completions", ask.dump());
+  BOOST_REQUIRE(one.wait_metric("cedar_scheduler_requests_running", 1));
+  ::kill(pid_of(one, "node1"), SIGKILL);
+  const http_reply reply = client.receive();
+  BOOST_TEST(reply.status == 503);
+  BOOST_TEST(contains(reply.body, "lost node 'node1' (stage 'stage1'"), reply.body);
+  BOOST_TEST(!reply.headers.at("retry-after").empty());
+  wait_ready(one);
+  BOOST_TEST(one.completion(greedy("The fox", 12)) == before);
+  stop(one);
+}
+
+BOOST_AUTO_TEST_CASE(spare_requests_that_only_waited) {
+  topology_options topology;
+  topology.more = "limits: {requests: 1}";
+  server one({}, topology);
+  const std::string alone = one.completion(greedy("The fox", 12));
+  http_client running(one.port);
+  running.send("POST", "/v1/completions", endless().dump());
+  running.wait_for("data: ");
+  http_client waiting(one.port);
+  waiting.send("POST", "/v1/completions", greedy("The fox", 12).dump());
+  BOOST_REQUIRE(one.wait_metric("cedar_scheduler_requests_waiting", 1));
+  ::kill(pid_of(one, "node1"), SIGKILL);
+  BOOST_TEST(contains(running.receive().body, "lost node 'node1'"));
+  const http_reply reply = waiting.receive();
+  BOOST_TEST(reply.status == 200);
+  BOOST_TEST(json::parse(reply.body).at("choices").at(0).at("text") == alone);
+  stop(one);
+}
+
+BOOST_AUTO_TEST_CASE(of_two_processes_at_once_pass) {
+  server one({}, processes(3));
+  const std::string before = one.completion(greedy("The fox", 12));
+  const pid_t first = pid_of(one, "node1");
+  const pid_t second = pid_of(one, "node2");
+  ::kill(first, SIGKILL);
+  ::kill(second, SIGSTOP);
+  successor_of(one, "node1", first);
+  successor_of(one, "node2", second);
+  wait_ready(one);
+  BOOST_TEST(one.completion(greedy("The fox", 12)) == before);
+  BOOST_TEST(one.metric("cedar_node_losses_total{node=\"node1\"}") == 1);
+  BOOST_TEST(one.metric("cedar_node_losses_total{node=\"node2\"}") == 1);
+  stop(one);
+}
+
+BOOST_AUTO_TEST_CASE(while_it_comes_back_pass) {
+  topology_options topology = processes(3);
+  topology.more = "deadlines_ms: {start: 5000}";  // for a process that stops before it joins
+  server one({}, topology);
+  const std::string before = one.completion(greedy("The fox", 12));
+  pid_t victim = pid_of(one, "node2");
+  ::kill(victim, SIGKILL);
+  for (const int signal : {SIGKILL, SIGSTOP, SIGKILL}) {
+    victim = successor_of(one, "node2", victim);
+    ::kill(victim, signal);
+  }
+  ::kill(pid_of(one, "node1"), SIGKILL);
+  successor_of(one, "node2", victim);
+  wait_ready(one);
+  BOOST_TEST(one.completion(greedy("The fox", 12)) == before);
+  stop(one);
+}
+
+BOOST_AUTO_TEST_CASE(do_not_keep_a_server_from_ending) {
+  server one;
+  pid_t victim = pid_of(one, "node1");
+  ::kill(victim, SIGKILL);
+  // Until it pauses for longer than a process takes to start.
+  for (int i = 0; i < 4; ++i) {
+    victim = successor_of(one, "node1", victim);
+    ::kill(victim, SIGKILL);
+  }
+  const http_reply ready = one.get("/ready");
+  BOOST_TEST(ready.status == 503);
+  BOOST_TEST(contains(ready.body, "lost node 'node1'"), ready.body);
+  BOOST_TEST(one.metric("cedar_unit_up{node=\"node1\",unit=\"stage1\"}") == 0);
+  BOOST_TEST(one.metric("cedar_unit_up{node=\"node0\",unit=\"stage0\"}") == 1);
+  const http_reply refused = one.post("/v1/completions", greedy("A fox", 4));
+  BOOST_TEST(refused.status == 503);
+  BOOST_TEST(contains(refused.body, "lost node 'node1'"), refused.body);
+  BOOST_TEST(!refused.headers.at("retry-after").empty());
+  const auto begin = std::chrono::steady_clock::now();
+  stop(one);
+  BOOST_TEST((std::chrono::steady_clock::now() - begin < 5s));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
