@@ -250,7 +250,11 @@ void connection::watch() {
         if (failed || !running || running != self->generation_) return;
         char byte = 0;
         beast::error_code gone;
-        self->stream_.socket().receive(asio::buffer(&byte, 1), tcp::socket::message_peek, gone);
+        // Readiness may be that of bytes which have been read since: a look must not wait for more.
+        self->stream_.socket().non_blocking(true, gone);
+        if (!gone)
+          self->stream_.socket().receive(asio::buffer(&byte, 1), tcp::socket::message_peek, gone);
+        if (gone == asio::error::would_block) return self->watch();
         // What is there is the beginning of the next request.
         if (gone) self->close();
       });
