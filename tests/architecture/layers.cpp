@@ -6,8 +6,8 @@ const layer_table& layers() {
   // Highest first. An arrow may only point to a lower block.
   static const layer_table table = {
       {"tools/cedar",
-       {"topology/launch", "runtime/http", "runtime/local", "runtime/synthetic", "runtime/text",
-        "runtime/store", "kernels/registry"}},
+       {"topology/launch", "runtime/http", "runtime/http/client", "runtime/local",
+        "runtime/synthetic", "runtime/text", "runtime/store", "kernels/registry"}},
 
       // A node that was spawned makes the backends of its own devices.
       {"topology/launch", {"topology/plan", "actors", "kernels/registry"}},
@@ -27,6 +27,7 @@ const layer_table& layers() {
        {"runtime/model", "runtime/memory", "runtime/store", "runtime/text", "runtime/flow"}},
 
       {"runtime/http", {"runtime/session", "runtime/text", "runtime/flow"}},
+      {"runtime/http/client", {"runtime/base"}},
       {"runtime/synthetic", {"runtime/model", "runtime/store", "runtime/base"}},
       {"runtime/wire", {"runtime/flow", "schemas"}},
       // A port carries flow::frame.
