@@ -82,6 +82,9 @@ struct metrics::parts {
           .Add({});
   prometheus::Family<prometheus::Counter>& node_losses =
       counters(registry, "cedar_node_losses_total", "Times that a node was lost");
+  prometheus::Gauge& up_seconds =
+      gauges(registry, "cedar_up_seconds", "Time since the server was made").Add({});
+  std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   prometheus::Family<prometheus::Gauge>& units =
       gauges(registry, "cedar_unit_up", "1: the placed part serves; 0: its node is lost");
 };
@@ -113,6 +116,7 @@ void metrics::generation_ended(std::chrono::steady_clock::duration since_request
 
 std::string metrics::text(const session::service_status& pipeline, std::uint32_t answers_open,
                           std::uint64_t tokens_open) {
+  parts_->up_seconds.Set(seconds(std::chrono::steady_clock::now() - parts_->begin));
   parts_->answers_open.Set(answers_open);
   parts_->tokens_open.Set(static_cast<double>(tokens_open));
   parts_->running.Set(pipeline.load.running);

@@ -6,6 +6,7 @@
 
 #include "tools/cedar/commands.hpp"
 #include "tools/cedar/inspect.hpp"
+#include "tools/cedar/status.hpp"
 
 int main(int argc, char** argv) {
   CLI::App app("cedar: serves DeepSeek-V4.1-Flash as a dataflow of actors", "cedar");
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   cedar::tools::add_run(app, exit_code);
   cedar::tools::add_serve(app, exit_code);
+  cedar::tools::add_status(app, exit_code);
   cedar::tools::add_logits(app, exit_code);
   cedar::tools::add_inspect(app, exit_code);
   cedar::tools::add_plan(app, exit_code);

@@ -99,8 +99,11 @@ result<void> serve(const options& chosen, pipeline& engine, session::generation_
 result<void> run(const options& chosen) {
   const auto engine = pipeline::open(chosen.pipeline);
   if (!engine) return fail(engine.error());
-  const auto service = (*engine)->service(local_queue_max);
-  return serve(chosen, **engine, *service);
+  auto service = (*engine)->service(local_queue_max);
+  const result<void> served = serve(chosen, **engine, *service);
+  service.reset();
+  const result<void> finished = (*engine)->finish({});
+  return served ? finished : served;
 }
 
 }  // namespace
@@ -109,7 +112,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("serve", "Answer HTTP as OpenAI's interface has it");
   const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
   chosen->pipeline.serves = true;
-  add_engine_options(*command, chosen->pipeline);
+  add_pipeline_options(*command, chosen->pipeline);
   command->add_option("--listen", chosen->listen,
                       "ADDRESS:PORT; port 0: any that is free, printed when ready");
   command->add_option("--model-name", chosen->model_name,

@@ -1,0 +1,131 @@
+#include "tools/cedar/status.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tools/cedar/served_model.hpp"
+
+namespace cedar::tools {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+struct options {
+  std::string url;
+  bool json = false;
+};
+
+double ratio(double value, double by) {
+  return by > 0 ? value / by : 0;
+}
+
+/// Responses to requests for answers by their status, and those to all others together.
+ordered_json responses_json(const metrics_text& metrics) {
+  std::map<std::string, double> by_status;
+  double others = 0;
+  for (const metric_sample& one : metrics.of("cedar_http_responses_total")) {
+    const auto label = [&](const char* name) {
+      const auto found = one.labels.find(name);
+      return found == one.labels.end() ? std::string("?") : found->second;
+    };
+    if (label("route").ends_with("completions"))
+      by_status[label("status")] += one.value;
+    else
+      others += one.value;
+  }
+  return {{"answers", by_status}, {"others", others}};
+}
+
+ordered_json status_json(const http::server_url& server, const server_state& state) {
+  const metrics_text& metrics = state.metrics;
+  const double generated = metrics.sum("cedar_generated_tokens_total");
+  const double up_s = metrics.sum("cedar_up_seconds");
+  return {{"url", server.text()},
+          {"model", state.model},
+          {"ready", state.ready["ready"]},
+          {"draining", state.ready["draining"]},
+          {"problem", state.ready["problem"]},
+          {"units", state.ready["units"]},
+          {"up_seconds", up_s},
+          {"requests",
+           {{"running", metrics.sum("cedar_scheduler_requests_running")},
+            {"waiting", metrics.sum("cedar_scheduler_requests_waiting")},
+            {"admitted", metrics.sum("cedar_answers_open")},
+            {"admitted_tokens", metrics.sum("cedar_tokens_open")},
+            {"steps_in_flight", metrics.sum("cedar_scheduler_steps_in_flight")}}},
+          {"kv_positions", metrics.sum("cedar_kv_positions")},
+          {"responses", responses_json(metrics)},
+          {"tokens",
+           {{"prompt", metrics.sum("cedar_prompt_tokens_total")},
+            {"generated", generated},
+            {"generated_per_second", ratio(generated, up_s)}}},
+          {"first_token_ms", 1e3 * ratio(metrics.sum("cedar_time_to_first_token_seconds_sum"),
+                                         metrics.sum("cedar_time_to_first_token_seconds_count"))},
+          {"generation_ms", 1e3 * ratio(metrics.sum("cedar_generation_seconds_sum"),
+                                        metrics.sum("cedar_generation_seconds_count"))}};
+}
+
+std::string status_text(const ordered_json& of) {
+  std::string out =
+      fmt::format("{}  {}\n", of["url"].get<std::string>(), of["model"].get<std::string>());
+  if (of["ready"].get<bool>())
+    out += "ready\n";
+  else if (of["problem"].is_string())
+    out += "NOT READY: " + of["problem"].get<std::string>() + "\n";
+  else
+    out += of["draining"].get<bool>() ? "NOT READY: it is stopping\n" : "NOT READY\n";
+  if (!of["units"].empty()) out += fmt::format("\n{:<24}{:<24}\n", "unit", "node");
+  for (const ordered_json& unit : of["units"])
+    out += fmt::format("{:<24}{:<24}{}\n", unit["unit"].get<std::string>(),
+                       unit["node"].get<std::string>(), unit["up"].get<bool>() ? "up" : "DOWN");
+  const ordered_json& requests = of["requests"];
+  const auto number = [](const ordered_json& value) { return value.get<double>(); };
+  out += fmt::format("\nrequests   {} running, {} waiting in the scheduler; {} admitted\n",
+                     number(requests["running"]), number(requests["waiting"]),
+                     number(requests["admitted"]));
+  out += fmt::format("held       {} positions of KV, {} admitted tokens, {} steps in flight\n",
+                     number(of["kv_positions"]), number(requests["admitted_tokens"]),
+                     number(requests["steps_in_flight"]));
+  out += "responses ";
+  for (const auto& [status, count] : of["responses"]["answers"].items())
+    out += fmt::format(" {} x {},", number(count), status);
+  out += fmt::format(" {} to other questions\n", number(of["responses"]["others"]));
+  out += fmt::format("tokens     {} of prompts, {} generated: {:.1f}/s over {:.0f} s\n",
+                     number(of["tokens"]["prompt"]), number(of["tokens"]["generated"]),
+                     number(of["tokens"]["generated_per_second"]), number(of["up_seconds"]));
+  out += fmt::format("times      {:.1f} ms to the first token, {:.1f} ms to the end, on average\n",
+                     number(of["first_token_ms"]), number(of["generation_ms"]));
+  return out;
+}
+
+result<void> run(const options& chosen) {
+  const auto server = http::parse_server_url(chosen.url);
+  if (!server) return fail(server.error());
+  const auto state = read_state(*server);
+  if (!state) return fail(state.error());
+  const ordered_json status = status_json(*server, *state);
+  fmt::print("{}", chosen.json ? status.dump(2) + "\n" : status_text(status));
+  return {};
+}
+
+}  // namespace
+
+void add_status(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("status", "What a running server is doing");
+  const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
+  command->add_option("url", chosen->url, "http://HOST:PORT, as cedar serve printed it")
+      ->required();
+  command->add_flag("--json", chosen->json, "Print one JSON object");
+  command->callback([chosen, &exit_code] {
+    const result<void> ran = run(*chosen);
+    if (ran) return;
+    fmt::print(stderr, "cedar: {}\n", ran.error().message);
+    exit_code = 1;
+  });
+}
+
+}  // namespace cedar::tools
