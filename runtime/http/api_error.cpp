@@ -1,5 +1,7 @@
 #include "runtime/http/api_error.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 namespace cedar::http {
@@ -39,6 +41,17 @@ api_error overloaded(std::string message) {
 
 api_error unavailable(std::string message) {
   return {503, std::move(message), "server_error", {}, "unavailable", retry_unavailable_s};
+}
+
+api_error deadline_exceeded(std::chrono::milliseconds limit) {
+  return {503,
+          fmt::format("the answer was not finished within {} s; ask for fewer tokens, allow more "
+                      "time ('timeout', up to the server's own limit), or try again later",
+                      static_cast<double>(limit.count()) / 1000),
+          "server_error",
+          {},
+          "deadline_exceeded",
+          retry_unavailable_s};
 }
 
 api_error api_error_of(const error& what) {

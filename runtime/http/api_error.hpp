@@ -1,6 +1,7 @@
 // What a client is told when its request is not answered: HTTP status and OpenAI's error object.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <tl/expected.hpp>
@@ -30,6 +31,8 @@ api_error bad_request(std::string message, std::string param = {}, std::string c
 api_error overloaded(std::string message);
 /// 503 with Retry-After.
 api_error unavailable(std::string message);
+/// 503 with Retry-After and code "deadline_exceeded": an answer was not finished within `limit`.
+api_error deadline_exceeded(std::chrono::milliseconds limit);
 
 /// What an error of the pipeline means to the client: invalid_argument 400, capacity 429, else 503
 /// (the pipeline) or 500 (a defect).

@@ -10,6 +10,8 @@ using json = nlohmann::ordered_json;
 
 /// Default of the completions interface, which clients rely on.
 constexpr std::uint32_t completion_tokens_default = 16;
+/// Seconds; what is counted is milliseconds.
+constexpr double timeout_s_min = 0.001;
 /// More would not fit any context.
 constexpr std::uint64_t tokens_max = std::numeric_limits<std::int32_t>::max();
 
@@ -63,6 +65,19 @@ void read_sampling(body_reader& body, generation_ask& to) {
   if (body.whole("seed", 0, std::numeric_limits<std::uint64_t>::max(), seed)) to.seed = seed;
 }
 
+void read_mode(body_reader& body, generation_ask& to) {
+  const json* value = body.find("mode");
+  if (value == nullptr) return;
+  if (value->is_string()) to.mode = session::prefill_mode_of(value->get<std::string>());
+  if (!to.mode) body.mistake("mode", R"('mode' must be "exact" or "bounded")");
+}
+
+void read_timeout(body_reader& body, generation_ask& to) {
+  double seconds = 0;
+  if (body.number("timeout", timeout_s_min, timeout_s_max, seconds))
+    to.time_limit = std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
 void read_stream(body_reader& body, generation_ask& to) {
   body.flag("stream", to.stream);
   const json* options = body.find("stream_options");
@@ -70,12 +85,14 @@ void read_stream(body_reader& body, generation_ask& to) {
   if (!options->is_object() || !to.stream)
     return body.mistake("stream_options",
                         "'stream_options' must be an object, and goes with \"stream\": true");
-  for (const auto& [key, value] : options->items())
-    if (key != "include_usage" || !value.is_boolean())
-      body.mistake("stream_options." + key,
-                   "of 'stream_options' only \"include_usage\": true or false is known");
-    else
+  for (const auto& [key, value] : options->items()) {
+    if (key == "include_usage" && value.is_boolean())
       to.include_usage = value.get<bool>();
+    else if (key != "include_obfuscation" || value != false)
+      body.mistake("stream_options." + key,
+                   "of 'stream_options' only \"include_usage\": true or false, and "
+                   "\"include_obfuscation\": false, are known");
+  }
 }
 
 std::optional<std::vector<token_id>> token_ids_of(const json& list) {
@@ -121,10 +138,12 @@ void read_generation(body_reader& body, std::initializer_list<const char*> max_t
   }
   body.flag("ignore_eos", to.ignore_eos);
   read_stream(body, to);
+  read_mode(body, to);
+  read_timeout(body, to);
   read_stops(body, to.stops);
   read_sampling(body, to);
-  body.ignore(
-      {"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"});
+  body.ignore({"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
+               "prompt_cache_retention"});
 }
 
 api_result<completion_ask> parse_completion(std::string_view text) {
@@ -136,6 +155,10 @@ api_result<completion_ask> parse_completion(std::string_view text) {
   read_generation(reader, {"max_tokens"}, out);
   read_prompts(reader, out.prompts);
   out.logprobs = reader.whole("logprobs", 0, top_logprobs_max, out.top_logprobs);
+  std::uint32_t best_of = out.n;
+  reader.whole("best_of", 1, choices_max, best_of);
+  if (best_of != out.n)
+    reader.mistake("best_of", "'best_of' must be 'n': answers are not chosen among more");
   bool echo = false;
   reader.flag("echo", echo);
   if (echo) reader.mistake("echo", "'echo' is not supported: the prompt is not repeated");

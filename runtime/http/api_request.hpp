@@ -5,6 +5,7 @@
 // nothing here (user, metadata, ...) are taken and ignored.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "runtime/flow/sampling.hpp"
 #include "runtime/http/body_reader.hpp"
+#include "runtime/session/request.hpp"
 
 namespace cedar::http {
 
@@ -23,6 +25,8 @@ inline constexpr std::uint32_t prompts_max = 16;
 inline constexpr std::uint32_t stops_max = 16;
 inline constexpr std::size_t stop_bytes_max = 512;
 inline constexpr std::uint32_t top_logprobs_max = 20;
+/// Seconds, 30 years: fits every clock.
+inline constexpr double timeout_s_max = 1e9;
 
 /// What both kinds of requests have.
 struct generation_ask {
@@ -30,6 +34,7 @@ struct generation_ask {
   std::uint32_t n = 1;
   std::optional<std::uint32_t> new_tokens_max;
   bool ignore_eos = false;
+  std::optional<session::prefill_mode> mode;  ///< nothing: the server's
   bool stream = false;
   bool include_usage = false;  ///< stream_options.include_usage
   std::vector<std::string> stops;
@@ -38,6 +43,8 @@ struct generation_ask {
   /// Without seed and choice. Temperature is 1 unless the request says otherwise.
   flow::sampling_options sampling;
   std::optional<std::uint64_t> seed;
+  /// For the whole answer, more than 0. Nothing: as long as the server allows.
+  std::optional<std::chrono::milliseconds> time_limit;
 };
 
 struct completion_ask : generation_ask {

@@ -57,6 +57,10 @@ std::string quoted(const std::string& key) {
 }  // namespace
 
 api_result<json> parse_body(std::string_view text) {
+  // The library reads a text up to its first zero byte, whatever follows.
+  if (const std::size_t zero = text.find('\0'); zero != text.npos)
+    return tl::unexpected(
+        bad_request(fmt::format("the body is not a request: not JSON, at byte {}", zero + 1)));
   bounds_check check;
   if (!json::sax_parse(text, &check))
     return tl::unexpected(bad_request("the body is not a request: " + check.problem));
@@ -89,13 +93,13 @@ void body_reader::text(const std::string& key, std::string& to) {
   to = value->get<std::string>();
 }
 
-void body_reader::number(const std::string& key, double low, double high, float& to) {
+std::optional<double> body_reader::read_number(const std::string& key, double low, double high) {
   const json* value = find(key);
-  if (value == nullptr) return;
+  if (value == nullptr) return std::nullopt;
   const double number = value->is_number() ? value->get<double>() : std::nan("");
-  if (!(number >= low && number <= high))
-    return mistake(key, fmt::format("'{}' must be a number from {} to {}", key, low, high));
-  to = static_cast<float>(number);
+  if (number >= low && number <= high) return number;
+  mistake(key, fmt::format("'{}' must be a number from {} to {}", key, low, high));
+  return std::nullopt;
 }
 
 std::optional<std::uint64_t> body_reader::read_whole(const std::string& key, std::uint64_t low,

@@ -35,7 +35,12 @@ class body_reader {
 
   void flag(const std::string& key, bool& to);
   void text(const std::string& key, std::string& to);
-  void number(const std::string& key, double low, double high, float& to);
+  template <class Float>
+  bool number(const std::string& key, double low, double high, Float& to) {
+    const auto value = read_number(key, low, high);
+    if (value) to = static_cast<Float>(*value);
+    return value.has_value();
+  }
 
   template <class Integer>
   bool whole(const std::string& key, std::uint64_t low, std::uint64_t high, Integer& to) {
@@ -53,6 +58,7 @@ class body_reader {
   std::optional<api_error> finish();
 
  private:
+  std::optional<double> read_number(const std::string& key, double low, double high);
   std::optional<std::uint64_t> read_whole(const std::string& key, std::uint64_t low,
                                           std::uint64_t high);
 

@@ -47,6 +47,12 @@ void read_format(body_reader& body) {
     body.mistake("response_format", R"(of 'response_format' only {"type": "text"} is supported)");
 }
 
+void read_modalities(body_reader& body) {
+  const json* list = body.find("modalities");
+  if (list != nullptr && *list != json::array({"text"}))
+    body.mistake("modalities", R"('modalities' must be ["text"])");
+}
+
 }  // namespace
 
 api_result<chat_ask> parse_chat(std::string_view text) {
@@ -67,11 +73,12 @@ api_result<chat_ask> parse_chat(std::string_view text) {
   read_tools(reader, out.messages);
   read_thinking(reader, out.frame);
   read_format(reader);
+  read_modalities(reader);
   reader.flag("logprobs", out.logprobs);
   reader.whole("top_logprobs", 0, top_logprobs_max, out.top_logprobs);
   if (out.top_logprobs > 0 && !out.logprobs)
     reader.mistake("top_logprobs", "'top_logprobs' goes with \"logprobs\": true");
-  reader.ignore({"parallel_tool_calls"});
+  reader.ignore({"parallel_tool_calls", "prediction"});
   if (auto wrong = reader.finish()) return tl::unexpected(std::move(*wrong));
   return out;
 }

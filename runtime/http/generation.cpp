@@ -85,11 +85,19 @@ void generation::take_failure(std::size_t index, const error& what) {
   choice& of = choices_[index];
   of.ended = true;
   if (!listener_ || of.over) return;
-  const api_error told = api_error_of(what);
+  give_up(api_error_of(what), "failed");
+}
+
+void generation::expire(std::chrono::milliseconds limit) {
+  if (!listener_) return;
+  give_up(deadline_exceeded(limit), "expired");
+}
+
+void generation::give_up(const api_error& told, const std::string& how) {
   const generation_listener listener = std::move(*listener_);
   listener_.reset();
   cancel_running();
-  ended("failed");
+  ended(how);
   if (any_sent_)
     listener.on_events(server_sent_event(told.body()), true);
   else

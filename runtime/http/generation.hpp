@@ -44,6 +44,9 @@ class generation : public std::enable_shared_from_this<generation> {
   void start();
   /// The client is gone: gives up what is still running.
   void abandon();
+  /// The time for the answer, `limit`, has passed: gives up what is still running, and tells the
+  /// client. Nothing if the answer is complete.
+  void expire(std::chrono::milliseconds limit);
 
  private:
   struct choice {
@@ -63,6 +66,8 @@ class generation : public std::enable_shared_from_this<generation> {
   void take_row(std::size_t index, const session::row_event& row, std::vector<token_score> top);
   void take_end(std::size_t index, const session::usage& used);
   void take_failure(std::size_t index, const error& what);
+  /// Tells the client instead of the rest of the answer; `how` goes to the metrics.
+  void give_up(const api_error& told, const std::string& how);
   void deliver(std::size_t index, answer_delta news, const std::string& finish_reason);
   void finish();
   void cancel_running();

@@ -87,9 +87,10 @@ api_result<generation_order> order_maker::make(
   out.top_logprobs = ask.top_logprobs;
   out.stream = ask.stream;
   out.include_usage = ask.include_usage;
+  out.time_limit = ask.time_limit;
 
   session::generation_request request;
-  request.mode = model_.mode;
+  request.mode = ask.mode.value_or(model_.mode);
   request.ignore_eos = ask.ignore_eos;
   request.want_logits = ask.top_logprobs > 0;
   request.sampling = ask.sampling;

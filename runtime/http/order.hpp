@@ -2,7 +2,9 @@
 // seed, one generation for every choice.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,7 @@ struct generation_order {
   std::uint32_t top_logprobs = 0;
   bool stream = false;
   bool include_usage = false;
+  std::optional<std::chrono::milliseconds> time_limit;  ///< as the client asked
   std::uint64_t prompt_tokens = 0;  ///< each prompt once
   /// Positions that the answers may fill, prompts included: what admission counts.
   std::uint64_t tokens_most = 0;

@@ -9,6 +9,8 @@
 // 1. A client that goes away, also by closing only its sending side, gives its request up.
 // 2. Everything is bounded: connections, headers, bodies, the time to send a request and to take an
 //    answer, and (admission) answers and tokens that wait or run.
+// 3. A request whose time has passed is given up, waiting or running: 503 with the code
+//    "deadline_exceeded", or an error event at the end of its stream.
 #pragma once
 
 #include <chrono>
@@ -34,6 +36,8 @@ struct server_options {
   std::chrono::milliseconds body_limit{30'000};
   /// For a client to take what has been sent.
   std::chrono::milliseconds write_limit{30'000};
+  /// From a request's last byte until its answer is complete; 0: none. A request may ask for less.
+  std::chrono::milliseconds request_limit{600'000};
   admission_limits admitted;
   served_model model;
 };

@@ -26,6 +26,7 @@ struct options {
   std::string listen = "127.0.0.1:8080";
   std::string model_name;
   std::uint32_t drain_s = 30;
+  std::uint32_t request_s = 600;
   http::server_options server;
 };
 
@@ -71,6 +72,7 @@ result<void> serve(const options& chosen, pipeline& engine, session::generation_
   auto model = served(engine, chosen.model_name);
   if (!model) return fail(model.error());
   used.model = std::move(*model);
+  used.request_limit = std::chrono::seconds(chosen.request_s);
   const auto server = http::server::open(service, *tokenizer, used);
   if (!server) return fail(server.error());
 
@@ -125,6 +127,9 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->add_option("--queue-tokens", chosen->server.admitted.tokens_max,
                    "Their tokens, prompts and the most they may generate")
       ->check(CLI::PositiveNumber);
+  command->add_option("--request-seconds", chosen->request_s,
+                      "Longest time for one answer, from its request on; 0: none. A request may "
+                      "ask for less (timeout)");
   command->add_option("--drain-seconds", chosen->drain_s,
                       "After SIGTERM, longest wait for answers that have begun");
   command->callback([chosen, &exit_code] {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 #include <sstream>
@@ -52,7 +53,10 @@ bool is_get_route(const std::string& path) {
 }  // namespace
 
 connection::connection(tcp::socket&& socket, gateway& shared, std::function<void()> on_gone)
-    : stream_(std::move(socket)), shared_(shared), on_gone_(std::move(on_gone)) {}
+    : stream_(std::move(socket)),
+      shared_(shared),
+      on_gone_(std::move(on_gone)),
+      deadline_(stream_.get_executor()) {}
 
 connection::~connection() {
   if (answering_) shared_.end_answer();
@@ -87,6 +91,7 @@ void connection::drop() {
 
 void connection::close() {
   if (generation_) std::exchange(generation_, nullptr)->abandon();
+  deadline_.cancel();
   beast::error_code ignored;
   stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
   stream_.close();
@@ -232,6 +237,7 @@ void connection::begin(generation_order order) {
     self->stream(std::move(events), last);
   };
   listener.on_error = [self](const api_error& what) { self->refuse(what); };
+  const auto asked = order.time_limit;
   const auto post = [executor = stream_.get_executor()](std::function<void()> work) {
     asio::post(executor, std::move(work));
   };
@@ -239,7 +245,19 @@ void connection::begin(generation_order order) {
       generation_setting{shared_.service, shared_.vocabulary, shared_.counters, post},
       std::move(*place), std::move(order), std::move(listener));
   watch();
+  limit_time(asked);
   generation_->start();
+}
+
+void connection::limit_time(std::optional<std::chrono::milliseconds> asked) {
+  const std::chrono::milliseconds most = shared_.options.request_limit;
+  if (most.count() == 0 && !asked) return;
+  const auto limit = most.count() == 0 ? *asked : std::min(most, asked.value_or(most));
+  deadline_.expires_after(limit);
+  deadline_.async_wait([of = std::weak_ptr(generation_), limit](beast::error_code cancelled) {
+    const auto running = of.lock();
+    if (!cancelled && running) running->expire(limit);
+  });
 }
 
 void connection::watch() {
@@ -334,6 +352,7 @@ void connection::written(beast::error_code failed) {
 
 void connection::answered() {
   generation_.reset();
+  deadline_.cancel();
   streaming_ = false;
   last_queued_ = false;
   if (std::exchange(answering_, false)) shared_.end_answer();

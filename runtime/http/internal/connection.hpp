@@ -4,9 +4,11 @@
 // pending.
 #pragma once
 
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -55,6 +57,8 @@ class connection : public std::enable_shared_from_this<connection> {
   void discard();
   void close();
 
+  /// Gives the answer up when its time has passed.
+  void limit_time(std::optional<std::chrono::milliseconds> asked);
   /// Looks whether the client goes while an answer is being made.
   void watch();
 
@@ -70,6 +74,7 @@ class connection : public std::enable_shared_from_this<connection> {
   bool answering_ = false;  ///< counted in shared_.answers
   // SHARED: with the pipeline's events, until its requests have ended.
   std::shared_ptr<generation> generation_;
+  boost::asio::steady_timer deadline_;
   bool streaming_ = false;
   std::string outbound_;  ///< to be written next
   std::string writing_;  ///< being written

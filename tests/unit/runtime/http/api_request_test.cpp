@@ -41,15 +41,18 @@ BOOST_AUTO_TEST_CASE(has_the_defaults_of_the_interface) {
   BOOST_TEST(!ask.seed.has_value());
   BOOST_TEST(!ask.stream);
   BOOST_TEST(!ask.logprobs);
+  BOOST_TEST(!ask.mode.has_value());
+  BOOST_TEST(!ask.time_limit.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(takes_every_member) {
   const completion_ask ask = accepted(R"({
     "model": "m", "prompt": [[5, 6], "text"], "n": 3, "max_tokens": 7, "ignore_eos": true,
-    "stream": true, "stream_options": {"include_usage": true}, "stop": ["a", "b"], "logprobs": 2,
+    "stream": true, "stream_options": {"include_usage": true,
+    "include_obfuscation": false}, "stop": ["a", "b"], "logprobs": 2,
     "temperature": 0, "top_p": 0.5, "min_p": 0.1, "top_k": 40, "presence_penalty": -1,
     "frequency_penalty": 1, "repetition_penalty": 1.1, "logit_bias": {"17": -2.5}, "seed": 9,
-    "user": "somebody", "echo": null})");
+    "timeout": 2.5, "mode": "bounded", "best_of": 3, "user": "somebody", "echo": null})");
   BOOST_TEST((std::get<std::vector<token_id>>(ask.prompts.at(0)) == std::vector<token_id>{5, 6}));
   BOOST_TEST(std::get<std::string>(ask.prompts.at(1)) == "text");
   BOOST_TEST(ask.n == 3U);
@@ -63,6 +66,8 @@ BOOST_AUTO_TEST_CASE(takes_every_member) {
   BOOST_TEST(ask.sampling.top_k == 40U);
   BOOST_TEST((ask.sampling.bias == std::vector<flow::token_bias>{{17, -2.5F}}));
   BOOST_TEST(ask.seed.value() == 9U);
+  BOOST_TEST(ask.time_limit.value().count() == 2500);
+  BOOST_TEST((ask.mode.value() == session::prefill_mode::bounded));
 }
 
 BOOST_AUTO_TEST_CASE(names_all_mistakes_at_once) {
@@ -87,6 +92,14 @@ BOOST_AUTO_TEST_CASE(names_the_wrong_member) {
       {R"({"model": "m", "prompt": "p", "logit_bias": {"x": 1}})", "logit_bias"},
       {R"({"model": "m", "prompt": "p", "logprobs": 21})", "logprobs"},
       {R"({"model": "m", "prompt": "p", "echo": true})", "echo"},
+      {R"({"model": "m", "prompt": "p", "timeout": 0})", "timeout"},
+      {R"({"model": "m", "prompt": "p", "timeout": "1"})", "timeout"},
+      {R"({"model": "m", "prompt": "p", "mode": "fast"})", "mode"},
+      {R"({"model": "m", "prompt": "p", "mode": 1})", "mode"},
+      {R"({"model": "m", "prompt": "p", "best_of": 2})", "best_of"},
+      {R"({"model": "m", "prompt": "p", "stream": true,
+           "stream_options": {"include_obfuscation": true}})",
+       "stream_options.include_obfuscation"},
       {R"({"model": "m", "prompt": "p", "stream": 1})", "stream"},
       {R"({"model": "m", "prompt": "p", "stream_options": {}})", "stream_options"},
   };
@@ -97,6 +110,8 @@ BOOST_AUTO_TEST_CASE(refuses_what_is_no_object) {
   BOOST_TEST(says(refused("{\"model\": "), "not JSON, at byte"));
   BOOST_TEST(says(refused("[1]"), "must be a JSON object"));
   BOOST_TEST(says(refused("\xFF"), "not JSON"));
+  BOOST_TEST(
+      says(refused(std::string(R"({"model": "m", "prompt": "p"})") + '\0' + "{"), "byte 30"));
 }
 
 BOOST_AUTO_TEST_CASE(bounds_what_the_size_of_a_body_does_not) {

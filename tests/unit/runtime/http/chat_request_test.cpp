@@ -70,6 +70,13 @@ BOOST_AUTO_TEST_CASE(puts_tools_in_front) {
   BOOST_TEST(accepted(R"(, "tool_choice": "none", "tools": )" + tool).messages.size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(takes_what_changes_nothing) {
+  const chat_ask ask = accepted(R"(, "response_format": {"type": "text"}, "modalities": ["text"],
+      "prediction": {"type": "content", "content": "x"}, "parallel_tool_calls": false,
+      "prompt_cache_retention": "24h", "store": false, "metadata": {}, "user": "u")");
+  BOOST_TEST(ask.messages.size() == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(names_the_wrong_member) {
   const std::string begin = R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}], )";
   const std::pair<std::string, const char*> cases[] = {
@@ -78,6 +85,7 @@ BOOST_AUTO_TEST_CASE(names_the_wrong_member) {
       {begin + R"("reasoning_effort": "huge"})", "reasoning_effort"},
       {begin + R"("thinking": true})", "thinking"},
       {begin + R"("response_format": {"type": "json_object"}})", "response_format"},
+      {begin + R"("modalities": ["text", "audio"]})", "modalities"},
       {begin + R"("top_logprobs": 2})", "top_logprobs"},
       {begin + R"("tools": [1]})", "tools"},
       {begin + R"("prompt": "x"})", "prompt"},

@@ -56,7 +56,7 @@ class scripted_service final : public session::generation_service {
 
 struct fixture {
   scripted_service service;
-  metrics counters;
+  mutable metrics counters;
   admission door{{8, 100000}};
   served_model model{"m", "f", 1, {}};
   session::service_limits limits = service.limits();
@@ -92,6 +92,12 @@ struct fixture {
       work.front()();
       work.pop_front();
     }
+  }
+  /// A value of the metrics; 0 if it is not there.
+  double counted(const std::string& name) const {
+    const std::string text = counters.text({}, 0, 0);
+    const std::size_t at = text.find("\n" + name + " ");
+    return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size() + 2));
   }
   /// The JSON of a stream's events, without [DONE].
   std::vector<json> chunks() const {
@@ -182,6 +188,52 @@ BOOST_AUTO_TEST_CASE(tells_a_failure_before_and_in_a_stream) {
   BOOST_TEST(!events.ends_with("[DONE]\n\n"));
 }
 
+BOOST_AUTO_TEST_CASE(gives_up_when_the_time_has_passed) {
+  ask(R"({"model": "m", "prompt": "Once", "n": 2})");
+  service.say(2, " upon", true);
+  settle();
+  made->expire(std::chrono::milliseconds(1500));
+  BOOST_REQUIRE(refused);
+  BOOST_TEST(refused->status == 503U);
+  BOOST_TEST(refused->code == "deadline_exceeded");
+  BOOST_TEST(refused->message.find("within 1.5 s") != std::string::npos, refused->message);
+  BOOST_TEST(body.empty());
+  // The pipeline has not let go of the one that ran.
+  BOOST_TEST((service.cancelled == std::vector<std::uint64_t>{1}));
+  made.reset();
+  BOOST_TEST(door.requests() == 2U);
+  service.fail_one(1, errc::cancelled, "cancelled");
+  settle();
+  BOOST_TEST(door.requests() == 0U);
+  BOOST_TEST(counted("cedar_generations_total{end=\"expired\"}") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(ends_a_stream_when_the_time_has_passed) {
+  ask(R"({"model": "m", "prompt": "Once", "stream": true})");
+  service.say(1, " upon a time", false);
+  settle();
+  made->expire(std::chrono::milliseconds(2000));
+  BOOST_TEST(!refused);
+  BOOST_TEST(last);
+  BOOST_TEST(chunks().back().at("error").at("code") == "deadline_exceeded");
+  const std::string told = events;
+  service.say(1, " there was", false);
+  service.fail_one(1, errc::cancelled, "cancelled");
+  settle();
+  BOOST_TEST(events == told);
+}
+
+BOOST_AUTO_TEST_CASE(has_time_no_more_when_it_is_complete) {
+  ask(R"({"model": "m", "prompt": "Once"})");
+  service.say(1, " upon", true);
+  settle();
+  made->expire(std::chrono::milliseconds(1));
+  BOOST_TEST(!refused);
+  BOOST_TEST(service.cancelled.empty());
+  BOOST_TEST(counted("cedar_generations_total{end=\"answered\"}") == 1);
+  BOOST_TEST(counted("cedar_generations_total{end=\"expired\"}") == 0);
+}
+
 BOOST_AUTO_TEST_CASE(gives_up_when_the_client_goes) {
   ask(R"({"model": "m", "prompt": "Once", "n": 2})");
   service.say(1, " upon", true);
@@ -221,6 +273,10 @@ BOOST_AUTO_TEST_CASE(refuses_prompts_that_do_not_fit) {
   const auto fits = order_of(R"({"model": "m", "prompt": [1, 2, 3, 4], "max_tokens": 100})");
   BOOST_REQUIRE(fits);
   BOOST_TEST(fits->requests.at(0).new_tokens_max == 1U);
+  BOOST_TEST((fits->requests.at(0).mode == session::prefill_mode::exact));
+  const auto bounded = order_of(R"({"model": "m", "prompt": [1], "mode": "bounded"})");
+  BOOST_REQUIRE(bounded);
+  BOOST_TEST((bounded->requests.at(0).mode == session::prefill_mode::bounded));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
