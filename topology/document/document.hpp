@@ -86,6 +86,18 @@ struct split_entry {
   located<std::string> mode;
 };
 
+/// What the network does between two nodes, in one direction or in both.
+struct link_entry {
+  position where;
+  located<std::string> from;  ///< or the first of `between`
+  located<std::string> to;
+  bool both_ways = false;
+  located<double> latency_ms;  ///< one way
+  located<double> jitter_ms;
+  located<double> bandwidth_mbps;  ///< 10^6 bits a second, if given: else without limit
+  located<double> loss;  ///< probability of a packet
+};
+
 struct limits_entry {
   located<std::uint32_t> rows_per_step{128, {}, false};
   located<std::uint32_t> requests{16, {}, false};
@@ -128,6 +140,7 @@ struct document {
   std::vector<device_entry> devices;
   units_entry units;
   std::vector<split_entry> splits;  ///< in file order
+  std::vector<link_entry> links;  ///< in file order
   located<std::string> mode{"exact", {}, false};  ///< how prompts are run
   limits_entry limits;
   transport_entry transport;

@@ -24,6 +24,10 @@ constexpr std::uint32_t requests_max = 65536;
 constexpr std::uint32_t context_max = 1U << 24U;
 constexpr std::uint32_t steps_max = 64;
 constexpr std::uint32_t layer_max = 99999;
+constexpr double link_ms_max = 10'000;
+// 1 kbit/s to 10 Tbit/s.
+constexpr double link_mbps_min = 0.001;
+constexpr double link_mbps_max = 10'000'000;
 constexpr std::uint32_t day_ms = 24 * 60 * 60 * 1000;
 
 void parse_version(section& root, mistakes& out) {
@@ -164,6 +168,59 @@ void parse_splits(section& root, document& result, mistakes& out) {
   }
 }
 
+/// Where a link leads: `between: [A, B]`, or `from: A` and `to: B`.
+void parse_link_ends(section& body, const std::string& path, link_entry& link, mistakes& out) {
+  const auto between = body.find("between");
+  const bool from = body.find("from").has_value();
+  const bool to = body.find("to").has_value();
+  link.both_ways = between.has_value();
+  if (between ? from || to : !(from && to)) {
+    out.report(body.where(),
+               "'" + path + "' must say where it leads, by 'between' or by 'from' and 'to'",
+               "write between: [NODE, NODE] for both directions, from: NODE, to: NODE for one");
+    return;
+  }
+  if (!between) {
+    body.text("from", link.from);
+    body.text("to", link.to);
+    return;
+  }
+  std::vector<located<std::string>> ends;
+  body.texts("between", ends);
+  if (between->IsSequence() && between->size() > 0 && between->size() != 2) {
+    out.report(position_of(*between), "'" + path + ".between' must name two nodes, not " +
+                                          std::to_string(between->size()));
+  } else if (ends.size() == 2) {
+    link.from = ends[0];
+    link.to = ends[1];
+  }
+}
+
+void parse_links(section& root, document& result, mistakes& out) {
+  const auto found = root.find("links");
+  if (!found) return;
+  if (!found->IsSequence()) {
+    out.report(position_of(*found),
+               "'links' must be a list of links, not " + internal::describe(*found),
+               "write links:, a list of {between: [NODE, NODE], latency_ms: 20}");
+    return;
+  }
+  for (std::size_t index = 0; index < found->size(); ++index) {
+    const std::string path = "links[" + std::to_string(index) + "]";
+    section body((*found)[index], path, out);
+    if (!body.usable()) continue;
+    link_entry link;
+    link.where = body.where();
+    parse_link_ends(body, path, link, out);
+    body.decimal("latency_ms", 0, link_ms_max, link.latency_ms);
+    body.decimal("jitter_ms", 0, link_ms_max, link.jitter_ms);
+    body.decimal("bandwidth_mbps", link_mbps_min, link_mbps_max, link.bandwidth_mbps);
+    body.decimal("loss", 0, 1, link.loss);
+    body.finish();
+    result.links.push_back(std::move(link));
+  }
+}
+
 void place_default(position where, located<std::uint32_t>& value) {
   if (!value.given) value.where = where;
 }
@@ -231,6 +288,7 @@ void parse_root(const YAML::Node& node, document& result, mistakes& out) {
   parse_devices(root, result, out);
   parse_units(root, result, out);
   parse_splits(root, result, out);
+  parse_links(root, result, out);
   result.client = result.units.scheduler_node;
   result.client.given = false;
   root.text("client", result.client);

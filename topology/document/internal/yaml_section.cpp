@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <string_view>
 
@@ -29,6 +30,25 @@ bool parse_decimal(std::string_view text, std::uint64_t& out) {
   const char* const end = text.data() + text.size();
   const auto parsed = std::from_chars(text.data(), end, out);
   return !text.empty() && parsed.ec == std::errc{} && parsed.ptr == end;
+}
+
+/// Reads all of `text` as a number in digits; too large or too small a one is the nearest that is.
+bool parse_number(const std::string& text, double& out) {
+  const char* const begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  const char* const end = text.data() + text.size();
+  if (text.find_first_not_of("0123456789.eE+-") != std::string::npos) return false;
+  const auto parsed = std::from_chars(begin, end, out);
+  if (begin == end || parsed.ptr != end) return false;
+  if (parsed.ec == std::errc::result_out_of_range) out = std::strtod(begin, nullptr);
+  return parsed.ec != std::errc::invalid_argument;
+}
+
+/// As few digits as tell it from any other, no exponent.
+std::string shortest(double number) {
+  std::array<char, 32> text{};
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+  return {text.data(), end.ptr};
 }
 
 bool looks_like_number(std::string_view text) {
@@ -173,6 +193,24 @@ bool section::number(const std::string& key, std::uint32_t least, std::uint32_t 
     return false;
   }
   out = {static_cast<std::uint32_t>(read), position_of(*value), true};
+  return true;
+}
+
+bool section::decimal(const std::string& key, double least, double most, located<double>& out) {
+  const auto value = find(key);
+  if (!value) return false;
+  const std::string text = is_plain(*value) ? value->Scalar() : std::string();
+  double read = 0;
+  if (!parse_number(text, read)) {
+    wrong_type(key, *value, "a number");
+    return false;
+  }
+  if (read < least || read > most) {
+    mistakes_.report(position_of(*value), full(key) + " is " + in_quotes(text) + "; it may be " +
+                                              shortest(least) + " to " + shortest(most));
+    return false;
+  }
+  out = {read, position_of(*value), true};
   return true;
 }
 

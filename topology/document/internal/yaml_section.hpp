@@ -62,6 +62,8 @@ class section {
   bool text(const std::string& key, located<std::string>& out);
   bool number(const std::string& key, std::uint32_t least, std::uint32_t most,
               located<std::uint32_t>& out);
+  /// "20", "0.001", "1e-3": digits, not words like .inf.
+  bool decimal(const std::string& key, double least, double most, located<double>& out);
   /// "16GiB", "512MiB": a whole number and its unit.
   bool bytes(const std::string& key, located<std::uint64_t>& out);
   bool flag(const std::string& key, located<bool>& out);

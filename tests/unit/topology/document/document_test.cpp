@@ -401,4 +401,75 @@ BOOST_AUTO_TEST_CASE(splits_are_a_list_of_owners_and_modes) {
           "13:64 'splits[2].mode' is missing | write mode: mirror, or mode: gather"});
 }
 
+BOOST_AUTO_TEST_CASE(links_lead_both_ways_or_one_way) {
+  const document d = good(minimal +
+                          "links:\n"
+                          "  - {between: [front, back], latency_ms: 20, bandwidth_mbps: 1000, "
+                          "jitter_ms: 2.5, loss: 1e-3}\n"
+                          "  - {from: back, to: front}\n");
+  BOOST_REQUIRE(d.links.size() == 2U);
+  const link_entry& both = d.links[0];
+  BOOST_TEST(both.both_ways);
+  at(both.where, 14, 5);
+  BOOST_TEST(both.from.value == "front");
+  BOOST_TEST(both.to.value == "back");
+  at(both.to.where, 14, 23);
+  BOOST_TEST(both.latency_ms.value == 20.0);
+  BOOST_TEST(both.bandwidth_mbps.value == 1000.0);
+  BOOST_TEST(both.jitter_ms.value == 2.5);
+  BOOST_TEST(both.loss.value == 0.001);
+  const link_entry& one = d.links[1];
+  BOOST_TEST(!one.both_ways);
+  BOOST_TEST(one.from.value == "back");
+  BOOST_TEST(one.to.value == "front");
+  BOOST_TEST(one.latency_ms.value == 0.0);
+  BOOST_TEST(!one.bandwidth_mbps.given);
+  BOOST_TEST(good(minimal + "links: []\n").links.empty());
+}
+
+BOOST_AUTO_TEST_CASE(links_must_say_where_they_lead) {
+  const std::string must =
+      "' must say where it leads, by 'between' or by 'from' and 'to' | write between: [NODE, NODE] "
+      "for both directions, from: NODE, to: NODE for one";
+  expect(minimal + "links: {between: [a, b]}\n",
+         {"13:8 'links' must be a list of links, not a mapping | write links:, a list of {between: "
+          "[NODE, NODE], latency_ms: 20}"});
+  expect(minimal +
+             "links:\n"
+             "  - {latency_ms: 1}\n"
+             "  - {from: a}\n"
+             "  - {between: [a, b], to: b}\n"
+             "  - {between: [a]}\n"
+             "  - {between: [a, b, c]}\n"
+             "  - {between: [a, a]}\n"
+             "  - far\n"
+             "  - {between: [a, b], latency_mz: 1}\n",
+         {"14:5 'links[0]" + must, "15:5 'links[1]" + must, "16:5 'links[2]" + must,
+          "17:15 'links[3].between' must name two nodes, not 1",
+          "18:15 'links[4].between' must name two nodes, not 3",
+          "19:19 'links[5].between' names 'a' twice",
+          "20:5 'links[6]' must be a mapping (key: value), not 'far'",
+          "21:23 unknown key 'latency_mz' in 'links[7]' | did you mean 'latency_ms'?"});
+}
+
+BOOST_AUTO_TEST_CASE(numbers_of_links_have_ranges) {
+  const auto link = [](const std::string& numbers) {
+    return minimal + "links: [{between: [a, b], " + numbers + "}]\n";
+  };
+  expect(link("latency_ms: -1, bandwidth_mbps: 0, jitter_ms: 10000.5, loss: 1.1"),
+         {"13:39 'links[0].latency_ms' is '-1'; it may be 0 to 10000",
+          "13:59 'links[0].bandwidth_mbps' is '0'; it may be 0.001 to 10000000",
+          "13:73 'links[0].jitter_ms' is '10000.5'; it may be 0 to 10000",
+          "13:88 'links[0].loss' is '1.1'; it may be 0 to 1"});
+  expect(link("latency_ms: 1e400"),
+         {"13:39 'links[0].latency_ms' is '1e400'; it may be 0 to 10000"});
+  for (const std::string value : {".nan", "nan", ".inf", "-", "1-2", "0x10", "20 ms", "e5"})
+    expect(link("latency_ms: " + value),
+           {"13:39 'links[0].latency_ms' must be a number, not '" + value + "'"});
+  expect(link("latency_ms: '20'"),
+         {"13:39 'links[0].latency_ms' must be a number, not '20' (in quotes)"});
+  for (const std::string value : {"0", "10000", "1e4", "+5", "0.5", ".5", "5.", "1e-400"})
+    BOOST_TEST(good(link("latency_ms: " + value)).links[0].latency_ms.given, value);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

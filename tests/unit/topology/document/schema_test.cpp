@@ -104,6 +104,8 @@ json as_json(const YAML::Node& node) {
   if (node.Tag() == "?" && (text == "true" || text == "false")) return text == "true";
   if (node.Tag() == "?" && text.find_first_not_of("0123456789") == std::string::npos)
     return std::stoull(text);
+  if (node.Tag() == "?" && std::regex_match(text, std::regex("-?[0-9]+([.][0-9]+)?")))
+    return std::stod(text);
   return text;
 }
 
@@ -111,7 +113,8 @@ bool has_type(const json& value, const std::string& type) {
   return (type == "object" && value.is_object()) || (type == "array" && value.is_array()) ||
          (type == "string" && value.is_string()) || (type == "null" && value.is_null()) ||
          (type == "boolean" && value.is_boolean()) ||
-         (type == "integer" && value.is_number_integer());
+         (type == "integer" && value.is_number_integer()) ||
+         (type == "number" && value.is_number());
 }
 
 /// Why `value` does not satisfy `node`; empty if it does. Knows the words that the schema uses.
@@ -132,11 +135,12 @@ std::string violation(const json& value, const json& node, const std::string& pl
     if (rule.contains("pattern") && !std::regex_search(text, std::regex(rule["pattern"])))
       return wrong("pattern");
   }
-  if (value.is_number_integer() &&
+  if (value.is_number() &&
       (value < rule.value("minimum", json(0)) || value > rule.value("maximum", json(1U << 31U))))
     return wrong("range");
   if (value.is_array()) {
     if (value.size() < rule.value("minItems", 0U)) return wrong("minItems");
+    if (value.size() > rule.value("maxItems", value.size())) return wrong("maxItems");
     for (std::size_t i = 0; i < value.size(); ++i)
       if (const auto inside =
               violation(value[i], rule["items"], place + "[" + std::to_string(i) + "]");
@@ -147,6 +151,12 @@ std::string violation(const json& value, const json& node, const std::string& pl
   if (value.size() < rule.value("minProperties", 0U)) return wrong("minProperties");
   for (const json& key : rule.value("required", json::array()))
     if (!value.contains(key)) return wrong("required " + key.get<std::string>());
+  if (rule.contains("oneOf") && std::ranges::count_if(rule["oneOf"], [&](const json& way) {
+                                  return std::ranges::all_of(way["required"], [&](const json& key) {
+                                    return value.contains(key);
+                                  });
+                                }) != 1)
+    return wrong("oneOf");
   for (const auto& [key, child] : value.items()) {
     const bool known = rule.contains("properties") && rule["properties"].contains(key);
     const json& others = rule.at("additionalProperties");
@@ -196,7 +206,7 @@ BOOST_AUTO_TEST_CASE(knows_the_keys_that_the_parser_knows) {
     for (const json& key : object.value("required", json::array()))
       BOOST_TEST(keys.contains(key.get<std::string>()), place);
   });
-  BOOST_TEST(objects == 16U);
+  BOOST_TEST(objects == 17U);
 }
 
 BOOST_AUTO_TEST_CASE(requires_what_the_parser_requires) {
@@ -222,7 +232,8 @@ BOOST_AUTO_TEST_CASE(requires_what_the_parser_requires) {
 BOOST_AUTO_TEST_CASE(agrees_on_values) {
   const std::string good = text_of(folder + "/two-process.yaml") +
                            "splits: [{owner: 6, mode: gather}]\nlimits: {requests: 3}\n"
-                           "deadlines_ms: {step: 5}\nsecurity: {allow_remote: false}\n";
+                           "deadlines_ms: {step: 5}\nsecurity: {allow_remote: false}\n"
+                           "links: [{between: [front, back], latency_ms: 0.5, loss: 1}]\n";
   BOOST_TEST(violation_of(good) == "");
   BOOST_TEST(parse_document(good, "x.yaml").has_value());
   // What both refuse.
@@ -241,6 +252,15 @@ BOOST_AUTO_TEST_CASE(agrees_on_values) {
            {"node: front, kind: cpu", "node: front, memory: 16GB"},
            {"node: front, kind: cpu", "node: front, memory: 0GiB"},
            {"front-cpu: {node", "'front cpu': {node"},
+           {"latency_ms: 0.5", "latency_ms: -0.5"},
+           {"latency_ms: 0.5", "latency_ms: 10000.5"},
+           {"latency_ms: 0.5", "latency_ms: far"},
+           {"latency_ms: 0.5", "bandwidth_mbps: 0"},
+           {"loss: 1", "loss: 2"},
+           {"between: [front, back]", "between: [front]"},
+           {"between: [front, back]", "between: [front, back, front]"},
+           {"between: [front, back]", "from: front"},
+           {"between: [front, back]", "between: [front, back], from: front, to: back"},
            {"splits: [{owner: 6, mode: gather}]", "splits: {owner: 6}"}}) {
     BOOST_TEST(violation_of(with(good, from, to)) != "", to);
     BOOST_TEST(!parse_document(with(good, from, to), "x.yaml"), to);
@@ -252,6 +272,9 @@ BOOST_AUTO_TEST_CASE(agrees_on_values) {
            {"requests: 3", "steps_in_flight: 64"},
            {"step: 5", "step: 86400000"},
            {"layers: 0-5", "layers: 4"},
+           {"latency_ms: 0.5", "latency_ms: 10000"},
+           {"latency_ms: 0.5", "bandwidth_mbps: 0.001"},
+           {"between: [front, back]", "from: front, to: back"},
            {"node: front, kind: cpu", "node: front, memory: 16GiB"},
            {"{address: 127.0.0.1}", ""}}) {
     BOOST_TEST(violation_of(with(good, from, to)) == "");
