@@ -1,4 +1,5 @@
 #include "topology/plan/internal/layer_checks.hpp"
+#include "topology/plan/internal/link_checks.hpp"
 #include "topology/plan/internal/memory_checks.hpp"
 #include "topology/plan/internal/name_checks.hpp"
 #include "topology/plan/internal/planner.hpp"
@@ -26,6 +27,7 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const reading& file,
   internal::check_limits(topology, config, all);
   internal::check_transport(topology, all);
   internal::check_deadlines(topology, all);
+  internal::check_links(topology, all);
   const bool all_but_cuts = all.empty();
   internal::check_cuts(topology, config, layers_fit, all);
   if (!all_but_cuts) {

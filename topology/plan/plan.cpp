@@ -99,6 +99,13 @@ const node_plan* plan::find_node(std::string_view name) const noexcept {
   return found == nodes_.end() ? nullptr : &*found;
 }
 
+const link_shape* plan::link(node_id from, node_id to) const noexcept {
+  const auto found = std::find_if(links_.begin(), links_.end(), [&](const link_plan& link) {
+    return link.from == from && link.to == to;
+  });
+  return found == links_.end() ? nullptr : &found->shape;
+}
+
 std::vector<edge_id> plan::edges_into(unit_id consumer) const {
   std::vector<edge_id> out;
   for (const edge_plan& edge : edges_) {

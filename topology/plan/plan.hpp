@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "runtime/base/ids.hpp"
+#include "runtime/base/link_shape.hpp"
 #include "runtime/flow/edge.hpp"
 #include "runtime/model/config.hpp"
 #include "runtime/model/sharing.hpp"
@@ -172,6 +173,13 @@ struct deadlines_plan {
   std::chrono::milliseconds drain{0};  ///< from a stop signal to the end
 };
 
+/// One direction of a link that the file declares.
+struct link_plan {
+  node_id from;
+  node_id to;
+  link_shape shape;
+};
+
 /// Where nodes join the client.
 struct control_plan {
   std::string host;  ///< host name or IP address
@@ -207,6 +215,9 @@ class plan {
   const limits_plan& limits() const noexcept { return limits_; }
   const transport_plan& transport() const noexcept { return transport_; }
   const deadlines_plan& deadlines() const noexcept { return deadlines_; }
+  /// In file order, a link in both directions as two. Whether anything crosses them is another
+  /// matter, and so is whether they are emulated.
+  const std::vector<link_plan>& links() const noexcept { return links_; }
   const control_plan& control() const noexcept { return control_; }
   const security_plan& security() const noexcept { return security_; }
 
@@ -223,6 +234,9 @@ class plan {
   const node_plan& client() const { return (*this)[client_]; }
   /// The node called `name`, if there is one.
   const node_plan* find_node(std::string_view name) const noexcept;
+
+  /// The link that the file declares from one node to another, if it does.
+  const link_shape* link(node_id from, node_id to) const noexcept;
 
   std::vector<edge_id> edges_into(unit_id consumer) const;
   std::vector<edge_id> edges_out_of(unit_id producer) const;
@@ -251,6 +265,7 @@ class plan {
   limits_plan limits_;
   transport_plan transport_;
   deadlines_plan deadlines_;
+  std::vector<link_plan> links_;
   control_plan control_;
   security_plan security_;
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "topology/plan/internal/texts.hpp"
+#include "topology/plan/link_costs.hpp"
 
 namespace cedar::topology {
 
@@ -12,9 +13,12 @@ namespace {
 
 using internal::grouped;
 using internal::holds;
+using internal::milliseconds;
 using table = std::vector<std::vector<std::string>>;
 
+/// Or what stands in place of one.
 bool is_number(const std::string& cell) {
+  if (cell == "-") return true;
   return !cell.empty() && cell.find_first_not_of("0123456789,.") == std::string::npos;
 }
 
@@ -118,10 +122,17 @@ std::string formula(const edge_plan& edge) {
   return text + fmt::format(", for each of layers {}", fmt::join(edge.groups, ", "));
 }
 
+/// Milliseconds, or "-" where no link is declared.
+std::string time_text(const std::optional<std::chrono::nanoseconds>& time) {
+  return time ? milliseconds(*time) : "-";
+}
+
 std::string edges_text(const plan& planned, const cost_basis& basis) {
   const step_shape full = planned.limits().largest_step(planned.model());
   const bool rated = basis.steps_per_second > 0;
+  const bool timed = !planned.links().empty();
   table rows = {{"id", "edge", "path", "decode row", "decode step", "full step"}};
+  if (timed) rows[0].emplace_back("link ms");
   if (rated) rows[0].emplace_back("a second");
   for (const char* heading : {"credit", "messages", "size of a message"})
     rows[0].emplace_back(heading);
@@ -135,6 +146,8 @@ std::string edges_text(const plan& planned, const cost_basis& basis) {
     rows.push_back({std::to_string(edge.id.value), edge.name,
                     edge.crosses() ? "between nodes" : "in memory", grouped(cost.decode_row),
                     grouped(cost.decode_step), grouped(cost.largest_step)});
+    if (timed)
+      rows.back().push_back(time_text(time_on_link(planned, edge.id, step_kind::decode, basis)));
     if (rated) rows.back().push_back(grouped(cost.per_second));
     for (const std::string& cell :
          {grouped(edge.window_bytes), grouped(std::uint64_t{edge.window_messages}), formula(edge)})
@@ -143,13 +156,44 @@ std::string edges_text(const plan& planned, const cost_basis& basis) {
   const std::uint64_t requests = std::min(basis.load.requests, planned.limits().rows_per_step);
   std::string text = fmt::format(
       "edges (bytes; a decode row is at position {}, a decode step has {} of them, a full step has "
-      "{} rows of {} requests{})\n",
+      "{} rows of {} requests{}{})\n",
       std::max(basis.load.positions, 1U) - 1, requests, full.rows, full.requests,
+      timed ? ", link ms: of a decode step" : "",
       rated ? fmt::format(", {:g} decode steps a second", basis.steps_per_second) : "");
   text += aligned(rows);
   text += fmt::format("  {} bytes of a decode step cross between nodes, {} of a full step\n",
                       grouped(crossing_decode), grouped(crossing));
   return text;
+}
+
+std::string path_text(const plan& planned, step_kind step, const cost_basis& basis) {
+  const link_path path = longest_link_path(planned, step, basis);
+  std::vector<std::string> names;
+  for (const edge_id edge : path.edges) names.push_back(planned[edge].name);
+  return fmt::format("  a {} step spends at least {} ms on links{}{}\n",
+                     step == step_kind::decode ? "decode" : "full", milliseconds(path.time),
+                     names.empty() ? "" : ": ", joined(names));
+}
+
+/// What the declared links make of all that crosses them, or nothing if none is declared.
+std::string links_text(const plan& planned, const cost_basis& basis) {
+  if (planned.links().empty()) return "";
+  const bool rated = basis.steps_per_second > 0;
+  table rows = {{"from", "to", "link", "decode step", "ms", "full step", "ms"}};
+  if (rated) rows[0].insert(rows[0].end(), {"a second", "% of its bandwidth"});
+  for (const link_cost& link : link_costs_of(planned, basis)) {
+    rows.push_back({planned[link.from].name, planned[link.to].name,
+                    link.shape ? to_string(*link.shape) : "not declared", grouped(link.decode_step),
+                    time_text(link.decode_time), grouped(link.full_step),
+                    time_text(link.full_time)});
+    if (!rated) continue;
+    rows.back().push_back(grouped(link.per_second));
+    rows.back().push_back(link.shape ? grouped(100 * link.busy) : "-");
+  }
+  return "links (bytes of a step, and ms from their departure until the last has arrived; jitter "
+         "and losses come on top)\n" +
+         aligned(rows) + path_text(planned, step_kind::decode, basis) +
+         path_text(planned, step_kind::full, basis);
 }
 
 /// Both modes of every split, or nothing if there is none.
@@ -224,8 +268,20 @@ std::string render_plan(const plan& planned, const cost_basis& basis) {
                      planned.nodes().size(), planned.devices().size(), planned.units().size(),
                      planned.edges().size()) +
          nodes_text(planned) + units_text(planned) + memory_text(planned, basis) +
-         edges_text(planned, basis) + taps_text(planned) + splits_text(planned, basis) +
-         bounds_text(planned);
+         edges_text(planned, basis) + taps_text(planned) + links_text(planned, basis) +
+         splits_text(planned, basis) + bounds_text(planned);
+}
+
+std::string render_links(const plan& planned) {
+  std::string text;
+  for (const link_plan& link : planned.links()) {
+    const link_shape* back = planned.link(link.to, link.from);
+    const bool alike = back != nullptr && *back == link.shape;
+    if (alike && link.to < link.from) continue;  // told already, or about to be
+    text += fmt::format("{}{} {} {} {}", text.empty() ? "" : "; ", planned[link.from].name,
+                        alike ? "<->" : "->", planned[link.to].name, to_string(link.shape));
+  }
+  return text;
 }
 
 std::string render_plan(const plan& planned) {

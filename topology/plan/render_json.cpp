@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "topology/plan/link_costs.hpp"
 #include "topology/plan/render.hpp"
 
 namespace cedar::topology {
@@ -9,6 +10,12 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr int layout_version = 1;
+
+/// Milliseconds, or null where no link is declared.
+ordered_json time_json(const std::optional<std::chrono::nanoseconds>& time) {
+  if (!time) return nullptr;
+  return std::chrono::duration<double, std::milli>(*time).count();
+}
 
 ordered_json memory_json(const memory_need& need) {
   return {{"weights", need.weights},
@@ -76,25 +83,58 @@ ordered_json edges_json(const plan& planned, const cost_basis& basis) {
   ordered_json edges = ordered_json::array();
   for (const edge_plan& edge : planned.edges()) {
     const edge_cost cost = cost_of(planned, edge.id, basis);
-    edges.push_back({{"id", edge.id.value},
-                     {"name", edge.name},
-                     {"kind", to_string(edge.kind)},
-                     {"from", planned[edge.producer].name},
-                     {"to", planned[edge.consumer].name},
-                     {"layer", edge.layer},
-                     {"reader", edge.reader},
-                     {"groups", edge.groups},
-                     {"between_nodes", edge.crosses()},
-                     {"bytes_per", size_json(edge.size)},
-                     {"decode_row", cost.decode_row},
-                     {"decode_step", cost.decode_step},
-                     {"full_step", cost.largest_step},
-                     {"second", cost.per_second},
-                     {"message_max", edge.message_bytes_max},
-                     {"credit_messages", edge.window_messages},
-                     {"credit_bytes", edge.window_bytes}});
+    edges.push_back(
+        {{"id", edge.id.value},
+         {"name", edge.name},
+         {"kind", to_string(edge.kind)},
+         {"from", planned[edge.producer].name},
+         {"to", planned[edge.consumer].name},
+         {"layer", edge.layer},
+         {"reader", edge.reader},
+         {"groups", edge.groups},
+         {"between_nodes", edge.crosses()},
+         {"bytes_per", size_json(edge.size)},
+         {"decode_row", cost.decode_row},
+         {"decode_step", cost.decode_step},
+         {"full_step", cost.largest_step},
+         {"decode_step_ms", time_json(time_on_link(planned, edge.id, step_kind::decode, basis))},
+         {"full_step_ms", time_json(time_on_link(planned, edge.id, step_kind::full, basis))},
+         {"second", cost.per_second},
+         {"message_max", edge.message_bytes_max},
+         {"credit_messages", edge.window_messages},
+         {"credit_bytes", edge.window_bytes}});
   }
   return edges;
+}
+
+ordered_json links_json(const plan& planned, const cost_basis& basis) {
+  ordered_json links = ordered_json::array();
+  for (const link_cost& link : link_costs_of(planned, basis)) {
+    const link_shape shape = link.shape.value_or(link_shape{});
+    const bool limited = shape.bytes_per_second > 0;
+    links.push_back(
+        {{"from", planned[link.from].name},
+         {"to", planned[link.to].name},
+         {"declared", link.shape.has_value()},
+         {"latency_ms", time_json(shape.latency)},
+         {"jitter_ms", time_json(shape.jitter)},
+         {"bandwidth_mbps", limited ? ordered_json(shape.bytes_per_second * 8 / 1e6) : nullptr},
+         {"loss", shape.loss},
+         {"decode_step", link.decode_step},
+         {"full_step", link.full_step},
+         {"decode_step_ms", time_json(link.decode_time)},
+         {"full_step_ms", time_json(link.full_time)},
+         {"second", link.per_second},
+         {"busy", link.busy}});
+  }
+  return links;
+}
+
+ordered_json path_json(const plan& planned, step_kind step, const cost_basis& basis) {
+  const link_path path = longest_link_path(planned, step, basis);
+  ordered_json edges = ordered_json::array();
+  for (const edge_id edge : path.edges) edges.push_back(edge.value);
+  return {{"ms", time_json(path.time)}, {"edges", std::move(edges)}};
 }
 
 ordered_json splits_json(const plan& planned, const cost_basis& basis) {
@@ -132,7 +172,11 @@ std::string render_json(const plan& planned, const cost_basis& basis) {
                              {"devices", devices_json(planned, basis)},
                              {"units", units_json(planned, basis)},
                              {"edges", edges_json(planned, basis)},
-                             {"splits", splits_json(planned, basis)}};
+                             {"splits", splits_json(planned, basis)},
+                             {"links", links_json(planned, basis)},
+                             {"on_links",
+                              {{"decode_step", path_json(planned, step_kind::decode, basis)},
+                               {"full_step", path_json(planned, step_kind::full, basis)}}}};
   // Paths may hold any bytes.
   return root.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "topology/plan/internal/texts.hpp"
+#include "topology/plan/link_costs.hpp"
 #include "topology/plan/render.hpp"
 
 namespace cedar::topology {
@@ -83,10 +84,12 @@ class drawing {
     std::string body = frames() + edges() + boxes();
     const std::string title = fmt::format(
         "<text x='{}' y='28' font-size='17' font-weight='bold'>{}</text>\n"
-        "<text x='{}' y='48' font-size='12' fill='#475569'>Bytes of one decode row at position {}. "
+        "<text x='{}' y='48' font-size='12' fill='#475569'>Bytes of one decode row at position "
+        "{}{}. "
         "Orange lines cross between nodes, dashed ones are requests. Step tables to every unit and "
         "verdicts to every stage are left out.</text>\n",
-        margin, escaped(plan_.file()), margin, std::max(basis_.load.positions, 1U) - 1);
+        margin, escaped(plan_.file()), margin, std::max(basis_.load.positions, 1U) - 1,
+        plan_.links().empty() ? "" : "; milliseconds of a decode step on the links declared");
     return fmt::format(
         "<svg xmlns='http://www.w3.org/2000/svg' width='{0}' height='{1}' viewBox='0 0 {0} {1}' "
         "font-family='DejaVu Sans, Helvetica, Arial, sans-serif'>\n"
@@ -104,8 +107,10 @@ class drawing {
 
   std::string label(const edge_plan& edge) const {
     const std::string ends = plan_[edge.producer].name + " -> " + plan_[edge.consumer].name + " ";
+    const auto time = time_on_link(plan_, edge.id, step_kind::decode, basis_);
     return edge.name.substr(ends.size()) + " " +
-           internal::grouped(cost_of(plan_, edge.id, basis_).decode_row) + " B";
+           internal::grouped(cost_of(plan_, edge.id, basis_).decode_row) + " B" +
+           (time ? ", " + internal::milliseconds(*time) + " ms" : "");
   }
 
   void make_columns() {

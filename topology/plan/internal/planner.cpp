@@ -43,6 +43,13 @@ std::vector<std::string> words_or(const std::vector<located<std::string>>& words
   return out;
 }
 
+constexpr double bytes_per_second_of_mbps = 1e6 / 8;
+
+std::chrono::nanoseconds ns(const located<double>& milliseconds) {
+  return std::chrono::round<std::chrono::nanoseconds>(
+      std::chrono::duration<double, std::milli>(milliseconds.value));
+}
+
 std::chrono::milliseconds ms(const located<std::uint32_t>& value) {
   return std::chrono::milliseconds(value.value);
 }
@@ -53,6 +60,7 @@ tl::expected<plan, std::string> planner::make() {
   plan_.file_ = document_.file;
   place_bounds();
   place_nodes_and_devices();
+  place_links();
   place_units();
   connect_units();
   std::vector<proof_edge> edges;
@@ -129,6 +137,18 @@ void planner::place_nodes_and_devices() {
                        entry.name.value, node_id{*node}, *kind, entry.threads.value};
     if (entry.memory.given) device.memory = entry.memory.value;
     plan_.devices_.push_back(std::move(device));
+  }
+}
+
+void planner::place_links() {
+  for (const link_entry& entry : document_.links) {
+    const auto from = index_of_node(document_, entry.from.value);
+    const auto to = index_of_node(document_, entry.to.value);
+    CEDAR_ASSERT(from && to, "links were checked");
+    const link_shape shape{ns(entry.latency_ms), ns(entry.jitter_ms),
+                           entry.bandwidth_mbps.value * bytes_per_second_of_mbps, entry.loss.value};
+    plan_.links_.push_back({node_id{*from}, node_id{*to}, shape});
+    if (entry.both_ways) plan_.links_.push_back({node_id{*to}, node_id{*from}, shape});
   }
 }
 

@@ -23,6 +23,7 @@ class planner {
 
  private:
   void place_nodes_and_devices();
+  void place_links();
   void place_units();
   void place_stages();
   void place_bounds();

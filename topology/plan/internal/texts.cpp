@@ -18,6 +18,12 @@ std::string grouped(double number) {
   return tenths % 10 == 0 ? whole : whole + "." + std::to_string(tenths % 10);
 }
 
+std::string milliseconds(std::chrono::nanoseconds time) {
+  const double ms = std::chrono::duration<double, std::milli>(time).count();
+  const auto thousandths = static_cast<std::uint64_t>(std::llround(ms * 1000));
+  return fmt::format("{}.{:03}", grouped(thousandths / 1000), thousandths % 1000);
+}
+
 std::string layers_text(layer_range range) {
   return range.first == range.last ? fmt::format("layer {}", range.first)
                                    : fmt::format("layers {}-{}", range.first, range.last);

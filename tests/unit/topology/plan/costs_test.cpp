@@ -114,8 +114,9 @@ BOOST_AUTO_TEST_CASE(as_json_keep_their_layout) {
     for (const auto& [key, value] : object.items()) text += key + " ";
     return text;
   };
-  BOOST_TEST(keys(root) ==
-             "cedar_plan devices edges file limits load nodes splits transport units ");
+  BOOST_TEST(
+      keys(root) ==
+      "cedar_plan devices edges file limits links load nodes on_links splits transport units ");
   BOOST_TEST(keys(root["devices"][0]) == "has kind name needs node threads ");
   BOOST_TEST(keys(root["devices"][0]["needs"]) == "credit kv total weights working ");
   BOOST_TEST(root["splits"][1]["gather_row"] == 4 * (2048 + 147456));
