@@ -33,6 +33,7 @@ struct options {
   std::uint32_t tokens = 64;
   std::uint32_t prompt_tokens = 32;
   std::uint32_t repeat = 3;
+  bool emulate_links = false;
   bool json = false;
 };
 
@@ -106,7 +107,8 @@ class pipeline_bench {
                   std::filesystem::read_symlink("/proc/self/exe"),
                   trace_events_max,
                   {},
-                  [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); }}) {}
+                  [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); },
+                  chosen.emulate_links}) {}
 
   result<measured> run() {
     if (const auto started = cluster_.start(); !started) return fail(started.error());
@@ -247,6 +249,7 @@ void print_json(const options& chosen, const std::string& model, const measured&
     units[name] = {{"compute_us", median(unit.compute_us)}};
   const ordered_json root{
       {"topology", chosen.topology.string()},
+      {"emulated_links", chosen.emulate_links},
       {"model", model},
       {"prompt_tokens", chosen.prompt_tokens},
       {"tokens", chosen.tokens},
@@ -345,7 +348,9 @@ void add_bench_pipeline(CLI::App& bench, int& exit_code) {
   CLI::App* command = bench.add_subcommand(
       "pipeline", "Decode in one process and through a topology; what a hop costs");
   const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
-  command->add_option("--topology", chosen->topology, "Topology file")->required();
+  CLI::Option* topology =
+      command->add_option("--topology", chosen->topology, "Topology file")->required();
+  add_emulate_links(*command, topology, chosen->emulate_links);
   command->add_option("-m,--model", chosen->model, "Checkpoint folder; overrides the topology's");
   command->add_option("--tokens", chosen->tokens, "Tokens to generate each time (default: 64)")
       ->check(CLI::Range(2U, 1U << 20));

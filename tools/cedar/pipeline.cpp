@@ -30,6 +30,13 @@ std::filesystem::path own_program() {
 
 }  // namespace
 
+void add_emulate_links(CLI::App& command, CLI::Option* topology, bool& to) {
+  command
+      .add_flag("--emulate-links", to,
+                "Impose latency, bandwidth, jitter and loss as the topology's 'links' say")
+      ->needs(topology);
+}
+
 void add_engine_options(CLI::App& command, pipeline_options& options) {
   command.add_option("-m,--model", options.model, "Checkpoint folder; overrides the topology's");
   CLI::Option* topology = command.add_option(
@@ -51,6 +58,7 @@ void add_engine_options(CLI::App& command, pipeline_options& options) {
                   "Rows that one step computes (default: 128)")
       ->check(CLI::Range(1U, 65536U))
       ->excludes(topology);
+  add_emulate_links(command, topology, options.emulate_links);
   command.add_flag("--verbose", options.verbose, "Print progress and the plan")->needs(topology);
 }
 
@@ -111,6 +119,7 @@ result<void> pipeline::open_cluster() {
   options.topology = options_.topology;
   options.model = options_.model;
   options.program = own_program();
+  options.emulate_links = options_.emulate_links;
   const bool traced = options_.summary || !options_.trace.empty();
   options.trace_events_max = traced ? trace_events_max : 0;
   if (options_.verbose)

@@ -19,13 +19,15 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace cedar::tools {
 
 struct pipeline_options {
   std::filesystem::path model;  ///< -m
   std::filesystem::path topology;  ///< --topology; empty: one process, no actors
+  bool emulate_links = false;  ///< --emulate-links; only with a topology
   std::string backend = "cpu";  ///< --backend; only without a topology, which names its devices
   std::uint32_t threads = 1;  ///< --threads; only without a topology, as above
   std::string mode;  ///< --mode; empty: the topology's, or exact
@@ -36,6 +38,8 @@ struct pipeline_options {
   bool verbose = false;  ///< --verbose: progress and the plan, to standard error
 };
 
+/// Adds --emulate-links, which needs `topology`, the option that names one.
+void add_emulate_links(CLI::App& command, CLI::Option* topology, bool& to);
 /// Adds the options to a subcommand: what computes, and how it is watched.
 void add_pipeline_options(CLI::App& command, pipeline_options& options);
 /// The same without trace and summary, which are of a run that ends.

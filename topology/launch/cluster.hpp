@@ -44,6 +44,7 @@ struct cluster_options {
   /// Told what a person should know or do: the command that starts a node of another host, who was
   /// turned away.
   std::function<void(const std::string&)> on_notice;
+  bool emulate_links = false;  ///< impose what the file's `links` say; refused if it has none
 };
 
 class cluster final : public session::generator {

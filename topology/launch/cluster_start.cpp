@@ -10,6 +10,7 @@
 #include "actors/error_bridge.hpp"
 #include "topology/launch/cluster.hpp"
 #include "topology/launch/host.hpp"
+#include "topology/plan/render.hpp"
 
 namespace cedar::topology {
 
@@ -50,6 +51,8 @@ result<void> outcome_of(const Atom&) {
 
 result<void> cluster::start_all() {
   if (const result<void> done = read_topology(); !done) return done;
+  if (options_.emulate_links && options_.on_notice)
+    options_.on_notice("emulating links: " + render_links(*plan_));
   start_limit_ = wait_clock::now() + plan_->deadlines().start;
   addresses_.resize(plan_->nodes().size());
   config_.emplace(remote());
@@ -94,6 +97,11 @@ result<void> cluster::read_topology() {
   auto planned = make_plan(parsed, model_->config());
   if (!planned) return fail(errc::malformed, to_string(planned.error()));
   plan_.emplace(std::move(*planned));
+  if (options_.emulate_links && plan_->links().empty())
+    return fail(errc::invalid_argument,
+                options_.topology.string() +
+                    " declares no links to emulate; write links: [{between: [NODE, NODE], "
+                    "latency_ms: 20}], or leave --emulate-links out");
   const result<std::uint64_t> fingerprint = model_->fingerprint();
   if (!fingerprint) return fail(fingerprint.error());
   fingerprint_ = *fingerprint;
@@ -303,6 +311,7 @@ node_settings cluster::settings_of(const node_plan& node) {
   settings.fingerprint = fingerprint_;
   if (secret_) settings.secret = secret_->bytes();
   settings.trace_events_max = options_.trace_events_max;
+  settings.emulate_links = options_.emulate_links;
   settings.hub = hub_.get();
   settings.listener = listener();
   settings.events.on_fault = [this](const actors::fault& what) { events_.push(what); };
@@ -346,8 +355,12 @@ void cluster::ask(node_id node, const Arguments&... arguments) {
 result<void> cluster::deploy_all() {
   const std::string model =
       options_.model.empty() ? std::string{} : std::filesystem::absolute(options_.model).string();
-  const deployment order{std::filesystem::absolute(options_.topology).string(), text_, model,
-                         fingerprint_, options_.trace_events_max};
+  const deployment order{std::filesystem::absolute(options_.topology).string(),
+                         text_,
+                         model,
+                         fingerprint_,
+                         options_.trace_events_max,
+                         options_.emulate_links};
   for (const auto& [id, agent] : agents_)
     if (!deployed_.contains(id)) ask<deployed_event, std::string>(id, deploy_atom::value, order);
   return await(deployed_, "load its units");

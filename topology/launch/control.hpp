@@ -50,11 +50,12 @@ struct deployment {
   std::string model;  ///< checkpoint that overrides the file's, or empty
   std::uint64_t fingerprint = 0;  ///< of the client's model
   std::uint64_t trace_events_max = 0;  ///< 0: no trace
+  bool emulate_links = false;
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, deployment& x) {
   return f(caf::meta::type_name("deployment"), x.file, x.text, x.model, x.fingerprint,
-           x.trace_events_max);
+           x.trace_events_max, x.emulate_links);
 }
 
 /// One recorded event (trace_event).

@@ -96,6 +96,7 @@ result<void> deploy(caf::actor_system& system, node_state& state, const deployme
   settings.fingerprint = order.fingerprint;
   settings.secret = state.secret;
   settings.trace_events_max = order.trace_events_max;
+  settings.emulate_links = order.emulate_links;
   settings.events = std::move(events);
   auto runtime = node_runtime::open(system, *state.topology, *state.model, std::move(settings));
   if (!runtime) return fail(runtime.error());

@@ -4,6 +4,7 @@
 
 #include "kernels/registry/registry.hpp"
 #include "topology/launch/host.hpp"
+#include "topology/launch/node_port.hpp"
 
 namespace cedar::topology {
 
@@ -89,7 +90,6 @@ result<std::unique_ptr<node_runtime>> node_runtime::open(caf::actor_system& syst
 }
 
 result<void> node_runtime::open_port() {
-  const node_plan& self = plan_[settings_.self];
   switchboard_ = std::make_unique<actors::switchboard>(actors::switchboard::listener{
       [this](node_id peer) { peer_event(peer, nullptr); },
       [this](node_id peer, const error& reason) { peer_event(peer, &reason); },
@@ -97,20 +97,8 @@ result<void> node_runtime::open_port() {
         const std::scoped_lock lock(mutex_);
         settings_.events.on_fault({"node '" + plan_[from].name + "'", what, epoch_});
       }});
-  if (settings_.hub != nullptr) {
-    port_ = settings_.hub->open(self.id, self.name, *switchboard_);
-    return {};
-  }
-  transport::port_options common;
-  common.self = self.id;
-  common.name = self.name;
-  common.secret = settings_.secret;
-  common.heartbeat_interval = plan_.deadlines().heartbeat_interval;
-  common.silence_limit = plan_.deadlines().heartbeat_lost;
-  const auto options = ucx_options_of(plan_, self.id);
-  if (!options) return fail(options.error());
-  auto port = transport::ucx::open_port(common, *options, *switchboard_);
-  if (!port) return fail(port.error().with("data plane of node '" + self.name + "'"));
+  auto port = open_node_port(plan_, settings_, *switchboard_);
+  if (!port) return fail(port.error());
   port_ = std::move(*port);
   return {};
 }

@@ -39,6 +39,7 @@ struct node_settings {
   std::uint64_t fingerprint = 0;  ///< of the model
   transport::shared_secret secret;
   std::uint64_t trace_events_max = 0;
+  bool emulate_links = false;  ///< send as the plan's links would
   transport::loopback_hub* hub = nullptr;  ///< all nodes in this process; else UCX
   actors::scheduler_listener listener;  ///< used where the scheduler is placed
   node_events events;
