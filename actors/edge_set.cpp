@@ -63,14 +63,15 @@ void edge_set::flush(outbound_end& end) {
   const auto now = flow::edge_time::clock::now();
   std::chrono::nanoseconds waited_before = end.edge.statistics().waited;
   while (auto stamped = end.edge.pop(now)) {
-    if (trace_.on()) {
-      const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(
-          end.edge.statistics().waited - waited_before);
-      waited_before = end.edge.statistics().waited;
+    const auto waited = std::chrono::duration_cast<std::chrono::microseconds>(
+        end.edge.statistics().waited - waited_before);
+    waited_before = end.edge.statistics().waited;
+    trace_.count(end.edge.contract().name, flow::credit_bytes(stamped->body),
+                 static_cast<std::uint64_t>(waited.count()));
+    if (trace_.on())
       trace_.add({trace_kind::message, end.edge.contract().name, step_of(stamped->body).value,
                   trace_us(now) - waited.count(), waited.count(), flow::credit_bytes(stamped->body),
                   0});
-    }
     deliver_(end.peer, std::make_shared<const flow::stamped_message>(std::move(*stamped)));
   }
 }

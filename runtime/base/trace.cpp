@@ -38,6 +38,24 @@ std::uint64_t trace_recorder::dropped() const {
   return dropped_;
 }
 
+void trace_recorder::count(const std::string& edge, std::uint64_t bytes, std::uint64_t waited_us) {
+  const std::scoped_lock lock(mutex_);
+  edge_total& total = totals_[edge];
+  ++total.messages;
+  total.bytes += bytes;
+  total.waited_us += waited_us;
+}
+
+std::vector<edge_total> trace_recorder::totals() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<edge_total> out;
+  for (const auto& [edge, total] : totals_) {
+    out.push_back(total);
+    out.back().edge = edge;
+  }
+  return out;
+}
+
 namespace {
 
 /// Process and thread names of the viewer are metadata events.

@@ -3,10 +3,12 @@
 // 1. Times are microseconds of the monotonic clock, which all processes of one host share.
 // 2. A recorder is bounded: events beyond the bound are counted, not kept.
 // 3. Recording never changes what is computed. Off, it costs one branch.
+// 4. What passed each edge in all is counted always.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -32,6 +34,14 @@ struct trace_event {
   std::uint32_t decoder_rows = 0;  ///< of them, those that walk the decoder
 };
 
+/// What left on an edge since the process began.
+struct edge_total {
+  std::string edge;
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;  ///< credit bytes
+  std::uint64_t waited_us = 0;  ///< for credit, of all messages together
+};
+
 using trace_clock = std::chrono::steady_clock;
 
 inline std::int64_t trace_us(trace_clock::time_point time) noexcept {
@@ -51,11 +61,17 @@ class trace_recorder {
   std::vector<trace_event> take();
   std::uint64_t dropped() const;
 
+  /// A message left on `edge`.
+  void count(const std::string& edge, std::uint64_t bytes, std::uint64_t waited_us);
+  /// By name.
+  std::vector<edge_total> totals() const;
+
  private:
   std::size_t events_max_;
   mutable std::mutex mutex_;
   std::vector<trace_event> events_;
   std::uint64_t dropped_ = 0;
+  std::map<std::string, edge_total> totals_;
 };
 
 /// Events of one process.

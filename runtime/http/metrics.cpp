@@ -37,8 +37,8 @@ prometheus::Family<prometheus::Gauge>& gauges(prometheus::Registry& to, const ch
 }
 
 /// Counts elsewhere are brought up to date when they are read.
-void raise(prometheus::Counter& counter, std::uint64_t to) {
-  counter.Increment(static_cast<double>(to) - counter.Value());
+void raise(prometheus::Counter& counter, double to) {
+  counter.Increment(to - counter.Value());
 }
 
 prometheus::Histogram& times(prometheus::Registry& to, const char* name, const char* help) {
@@ -77,6 +77,15 @@ struct metrics::parts {
       gauges(registry, "cedar_scheduler_steps_in_flight", "Steps in flight").Add({});
   prometheus::Gauge& kv_positions =
       gauges(registry, "cedar_kv_positions", "Positions that running requests hold").Add({});
+  prometheus::Gauge& kv_positions_max =
+      gauges(registry, "cedar_kv_positions_max", "Positions that there is KV for; 0: no bound")
+          .Add({});
+  prometheus::Family<prometheus::Counter>& edge_messages =
+      counters(registry, "cedar_edge_messages_total", "Messages that left on an edge");
+  prometheus::Family<prometheus::Counter>& edge_bytes =
+      counters(registry, "cedar_edge_bytes_total", "Bytes of messages that left on an edge");
+  prometheus::Family<prometheus::Counter>& edge_waits = counters(
+      registry, "cedar_edge_credit_wait_seconds_total", "Time that messages waited for credit");
   prometheus::Counter& recoveries =
       counters(registry, "cedar_recoveries_total", "Times that the pipeline failed and came back")
           .Add({});
@@ -123,10 +132,17 @@ std::string metrics::text(const session::service_status& pipeline, std::uint32_t
   parts_->waiting.Set(pipeline.load.waiting);
   parts_->steps.Set(pipeline.load.steps_in_flight);
   parts_->kv_positions.Set(static_cast<double>(pipeline.load.kv_positions));
+  parts_->kv_positions_max.Set(static_cast<double>(pipeline.kv_positions_max));
   const std::scoped_lock lock(parts_->raising);
-  raise(parts_->recoveries, pipeline.recoveries);
+  raise(parts_->recoveries, static_cast<double>(pipeline.recoveries));
   for (const auto& [node, losses] : pipeline.node_losses)
-    raise(parts_->node_losses.Add({{"node", node}}), losses);
+    raise(parts_->node_losses.Add({{"node", node}}), static_cast<double>(losses));
+  for (const session::edge_status& edge : pipeline.edges) {
+    raise(parts_->edge_messages.Add({{"edge", edge.edge}}), static_cast<double>(edge.messages));
+    raise(parts_->edge_bytes.Add({{"edge", edge.edge}}), static_cast<double>(edge.bytes));
+    raise(parts_->edge_waits.Add({{"edge", edge.edge}}),
+          static_cast<double>(edge.waited_us) * 1e-6);
+  }
   for (const session::unit_status& unit : pipeline.units)
     parts_->units.Add({{"unit", unit.unit}, {"node", unit.node}}).Set(unit.up ? 1 : 0);
   return prometheus::TextSerializer().Serialize(parts_->registry.Collect());

@@ -35,12 +35,22 @@ struct unit_status {
   bool up = false;
 };
 
+/// What left on an edge between two placed parts since they were started.
+struct edge_status {
+  std::string edge;
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t waited_us = 0;  ///< for credit, of all messages together
+};
+
 struct service_status {
   std::vector<unit_status> units;
   std::string problem;  ///< why nothing can be generated now; empty: all is well
   scheduler_load load;
   std::uint64_t recoveries = 0;  ///< times that the pipeline failed and came back
   std::map<std::string, std::uint64_t> node_losses{};  ///< times that each node was lost
+  std::vector<edge_status> edges{};  ///< by name; while requests run, at most some seconds old
+  std::uint64_t kv_positions_max = 0;  ///< of all requests together; 0: no bound
 };
 
 /// What somebody who takes requests must know of the pipeline.

@@ -40,6 +40,20 @@ ordered_json responses_json(const metrics_text& metrics) {
   return {{"answers", by_status}, {"others", others}};
 }
 
+/// What left on every edge, by name.
+ordered_json edges_json(const metrics_text& metrics) {
+  std::map<std::string, ordered_json> edges;
+  const auto read = [&](const char* key, const char* metric) {
+    for (const metric_sample& one : metrics.of(metric))
+      if (const auto edge = one.labels.find("edge"); edge != one.labels.end())
+        edges[edge->second][key] = one.value;
+  };
+  read("messages", "cedar_edge_messages_total");
+  read("bytes", "cedar_edge_bytes_total");
+  read("credit_wait_seconds", "cedar_edge_credit_wait_seconds_total");
+  return edges;
+}
+
 ordered_json status_json(const http::server_url& server, const server_state& state) {
   const metrics_text& metrics = state.metrics;
   const double generated = metrics.sum("cedar_generated_tokens_total");
@@ -58,6 +72,8 @@ ordered_json status_json(const http::server_url& server, const server_state& sta
             {"admitted_tokens", metrics.sum("cedar_tokens_open")},
             {"steps_in_flight", metrics.sum("cedar_scheduler_steps_in_flight")}}},
           {"kv_positions", metrics.sum("cedar_kv_positions")},
+          {"kv_positions_max", metrics.sum("cedar_kv_positions_max")},
+          {"edges", edges_json(metrics)},
           {"responses", responses_json(metrics)},
           {"tokens",
            {{"prompt", metrics.sum("cedar_prompt_tokens_total")},
@@ -82,14 +98,21 @@ std::string status_text(const ordered_json& of) {
   for (const ordered_json& unit : of["units"])
     out += fmt::format("{:<24}{:<24}{}\n", unit["unit"].get<std::string>(),
                        unit["node"].get<std::string>(), unit["up"].get<bool>() ? "up" : "DOWN");
+  if (!of["edges"].empty())
+    out +=
+        fmt::format("\n{:<48}{:>10}{:>16}{:>18}\n", "edge", "messages", "bytes", "credit wait ms");
+  for (const auto& [edge, passed] : of["edges"].items())
+    out += fmt::format("{:<48}{:>10}{:>16}{:>18.1f}\n", edge, passed.value("messages", 0.0),
+                       passed.value("bytes", 0.0), 1e3 * passed.value("credit_wait_seconds", 0.0));
   const ordered_json& requests = of["requests"];
   const auto number = [](const ordered_json& value) { return value.get<double>(); };
   out += fmt::format("\nrequests   {} running, {} waiting in the scheduler; {} admitted\n",
                      number(requests["running"]), number(requests["waiting"]),
                      number(requests["admitted"]));
-  out += fmt::format("held       {} positions of KV, {} admitted tokens, {} steps in flight\n",
-                     number(of["kv_positions"]), number(requests["admitted_tokens"]),
-                     number(requests["steps_in_flight"]));
+  const double kv_max = number(of["kv_positions_max"]);
+  out += fmt::format("held       {}{} positions of KV, {} admitted tokens, {} steps in flight\n",
+                     number(of["kv_positions"]), kv_max > 0 ? fmt::format(" of {}", kv_max) : "",
+                     number(requests["admitted_tokens"]), number(requests["steps_in_flight"]));
   out += "responses ";
   for (const auto& [status, count] : of["responses"]["answers"].items())
     out += fmt::format(" {} x {},", number(count), status);

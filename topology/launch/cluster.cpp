@@ -13,6 +13,9 @@ constexpr std::chrono::milliseconds reason_wait{50};
 /// Longest wait for nodes to end by themselves when something has gone wrong.
 constexpr std::chrono::milliseconds brief_drain{300};
 
+/// Longest wait for what passed the edges of a node.
+constexpr std::chrono::seconds edges_limit{1};
+
 using wait_clock = std::chrono::steady_clock;
 
 std::string request_count(std::size_t count) {
@@ -222,6 +225,20 @@ result<std::vector<session::usage>> cluster::generate(
 
 void cluster::interrupt() {
   events_.push(interrupted_event{});
+}
+
+void cluster::ask_for_edges() {
+  for (const auto& [id, runtime] : local_) events_.push(edges_event{id, runtime->edges()});
+  // Not kept as askers: these come and go all the time, and nobody waits for them.
+  for (const auto& [id, agent] : agents_)
+    system_->spawn([this, node = id, to = agent](caf::event_based_actor* self) {
+      self->request(to, edges_limit, edges_atom::value)
+          .then(
+              [this, node](const edge_reports& edges) {
+                events_.push(edges_event{node, edges});
+              },
+              [](const caf::error&) {});
+    });
 }
 
 std::vector<node_report> cluster::reports() {

@@ -135,6 +135,10 @@ class cluster final : public session::generator {
     error reason;
     epoch_id epoch;
   };
+  struct edges_event {
+    node_id node;
+    edge_reports edges;
+  };
   struct interrupted_event {};
   /// Orders of a cluster_service.
   struct submit_event {
@@ -146,10 +150,10 @@ class cluster final : public session::generator {
     request_id ticket;
   };
   struct end_event {};
-  using event =
-      std::variant<rows_event, finished_event, failed_event, flow::tap, actors::fault, joined_event,
-                   left_event, refused_event, deployed_event, parted_event, wired_event, lost_event,
-                   cut_event, interrupted_event, submit_event, cancel_event, end_event>;
+  using event = std::variant<rows_event, finished_event, failed_event, flow::tap, actors::fault,
+                             joined_event, left_event, refused_event, deployed_event, parted_event,
+                             wired_event, lost_event, cut_event, interrupted_event, submit_event,
+                             cancel_event, end_event, edges_event>;
   /// What start() waits for: nodes that got so far.
   using progress_set = std::set<node_id>;
 
@@ -201,6 +205,8 @@ class cluster final : public session::generator {
   /// Sends a request to a node's agent; what comes back becomes an Event.
   template <class Event, class Answer, class... Arguments>
   void ask(node_id node, const Arguments&... arguments);
+  /// Every node answers with an edges_event, if it answers.
+  void ask_for_edges();
   void ask_to_part(node_id node, const std::vector<node_id>& peers);
 
   struct progress_of_requests;

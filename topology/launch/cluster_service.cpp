@@ -8,6 +8,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
+/// Between two looks at the edges while requests run.
+constexpr std::chrono::seconds edges_interval{1};
 /// Between two looks at nothing.
 constexpr std::chrono::hours idle_wait{1};
 /// Between attempts to come back: none before the first, then these, doubled each time.
@@ -25,7 +27,10 @@ std::string milliseconds_since(std::chrono::steady_clock::time_point begin) {
 }  // namespace
 
 cluster_service::cluster_service(cluster& pipeline)
-    : cluster_(pipeline), thread_([this] { run(); }) {}
+    : cluster_(pipeline),
+      kv_positions_max_(std::uint64_t{pipeline.plan_->limits().kv_granule} *
+                        pipeline.plan_->limits().kv_granules),
+      thread_([this] { run(); }) {}
 
 cluster_service::~cluster_service() {
   cluster_.events_.push(cluster::end_event{});
@@ -64,6 +69,8 @@ session::service_status cluster_service::status() const {
     for (const unit_id unit : node.units)
       out.units.push_back({(*cluster_.plan_)[unit].name, node.name, !down_.contains(node.id)});
   out.recoveries = recoveries_;
+  for (const auto& [name, edge] : edges_) out.edges.push_back(edge);
+  out.kv_positions_max = kv_positions_max_;
   for (const node_plan& node : cluster_.plan_->nodes()) {
     const auto lost = losses_.find(node.id);
     out.node_losses[node.name] = lost == losses_.end() ? 0 : lost->second;
@@ -82,6 +89,30 @@ void cluster_service::show(std::optional<error> failure) {
   down_.insert(cluster_.lost_.begin(), cluster_.lost_.end());
   losses_ = cluster_.losses_;
   failure_ = std::move(failure);
+}
+
+void cluster_service::look_at_edges(bool idle) {
+  if (!idle) edges_stale_ = true;
+  const auto now = clock::now();
+  if (!edges_stale_ || (!idle && now - looked_ < edges_interval)) return;
+  looked_ = now;
+  edges_stale_ = !idle;
+  cluster_.ask_for_edges();
+}
+
+/// A node that was started again counts from nothing.
+void cluster_service::take_edges(const cluster::edges_event& news) {
+  const std::scoped_lock lock(mutex_);
+  for (const edge_report& now : news.edges) {
+    edge_report& before = edges_before_[now.edge];
+    if (now.messages < before.messages) before = {};
+    session::edge_status& sum = edges_[now.edge];
+    sum.edge = now.edge;
+    sum.messages += now.messages - before.messages;
+    sum.bytes += now.bytes - before.bytes;
+    sum.waited_us += now.waited_us - before.waited_us;
+    before = now;
+  }
 }
 
 void cluster_service::lose(const error& why) {
@@ -153,6 +184,8 @@ void cluster_service::take(cluster::event& news) {
     cluster_.note_joined(*joined);
   } else if (const auto* refused = std::get_if<cluster::refused_event>(&news)) {
     cluster_.note_refusal(*refused);
+  } else if (const auto* edges = std::get_if<cluster::edges_event>(&news)) {
+    take_edges(*edges);
   } else if (std::holds_alternative<cluster::interrupted_event>(news)) {
     interrupted_ = true;
     const error why{errc::cancelled, "interrupted"};
@@ -201,16 +234,20 @@ void cluster_service::come_back() {
 
 void cluster_service::run() {
   const auto limit = cluster_.plan_->deadlines().step * 2;
+  auto heard = clock::now();  // of anything but edges
   while (!ended_) {
     if (failure_ && !interrupted_) {
       come_back();
+      heard = clock::now();
       continue;
     }
     const bool idle = requests_.size() == 0 || interrupted_;
-    auto news = cluster_.events_.pop(idle ? std::chrono::milliseconds(idle_wait) : limit);
-    if (news)
-      take(*news);
-    else if (!idle)
+    look_at_edges(idle);
+    auto news = cluster_.events_.pop(idle ? std::chrono::milliseconds(idle_wait) : edges_interval);
+    if (news) take(*news);
+    if (idle || (news && !std::holds_alternative<cluster::edges_event>(*news)))
+      heard = clock::now();
+    else if (clock::now() - heard >= limit)
       lose({errc::timeout, "the pipeline said nothing for " + std::to_string(limit.count()) +
                                " ms while requests ran"});
   }

@@ -49,18 +49,26 @@ class cluster_service final : public session::generation_service {
   void pause(clock::duration length);
   bool over() const noexcept { return ended_ || interrupted_; }
   void show(std::optional<error> failure);
+  /// Asks the nodes what passed their edges, now and then while requests run, and once more after.
+  void look_at_edges(bool idle);
+  void take_edges(const cluster::edges_event& news);
   void say(const std::string& what) const;
 
   cluster& cluster_;
+  const std::uint64_t kv_positions_max_;
   mutable std::mutex mutex_;
   std::uint64_t next_ticket_ = 1;  ///< guarded by mutex_
   std::optional<error> failure_;  ///< guarded by mutex_; written by the thread only
   std::set<node_id> down_;  ///< guarded by mutex_
   std::map<node_id, std::uint64_t> losses_;  ///< guarded by mutex_
   std::uint64_t recoveries_ = 0;  ///< guarded by mutex_
+  std::map<std::string, session::edge_status> edges_;  ///< guarded by mutex_
 
   // Of the thread.
   session::service_requests requests_;
+  std::map<std::string, edge_report> edges_before_;  ///< as the nodes counted them last
+  clock::time_point looked_;
+  bool edges_stale_ = true;
   bool ended_ = false;
   bool interrupted_ = false;
   std::chrono::milliseconds backoff_{0};

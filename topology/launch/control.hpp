@@ -9,6 +9,7 @@
 //   controller -> agent  wire(addresses, epoch) -> bound        connect peers, bind edges
 //   controller -> agent  part(nodes, epoch) -> parted           before a wiring: drop these peers
 //   controller -> agent  report -> node_report                  trace and links
+//   controller -> agent  edges -> edge_reports                  what passed the node's edges
 //   controller -> agent  stop
 //   controller -> agent  dismiss                                end, and come back
 //   client -> controller forget(agent)                          its successor may join
@@ -41,6 +42,7 @@ using parted_atom = caf::atom_constant<caf::atom("parted")>;
 using dismiss_atom = caf::atom_constant<caf::atom("dismiss")>;
 using forget_atom = caf::atom_constant<caf::atom("forget")>;
 using report_atom = caf::atom_constant<caf::atom("report")>;
+using edges_atom = caf::atom_constant<caf::atom("edges")>;
 using stop_atom = caf::atom_constant<caf::atom("stop")>;
 
 /// What a node is to become. It plans the same text for the same model, so ids agree.
@@ -86,6 +88,18 @@ typename Inspector::result_type inspect(Inspector& f, link_report& x) {
   return f(caf::meta::type_name("link_report"), x.peer, x.transport, x.frames_sent, x.bytes_sent);
 }
 
+struct edge_report {
+  std::string edge;
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t waited_us = 0;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, edge_report& x) {
+  return f(caf::meta::type_name("edge_report"), x.edge, x.messages, x.bytes, x.waited_us);
+}
+using edge_reports = std::vector<edge_report>;
+
 struct node_report {
   std::string node;
   std::vector<traced> events;
@@ -102,7 +116,8 @@ using agent_actor = caf::typed_actor<
                                                                   ///< data address
     caf::replies_to<wire_atom, std::vector<std::string>, std::uint32_t>::with<actors::bound_atom>,
     caf::replies_to<part_atom, std::vector<std::string>, std::uint32_t>::with<parted_atom>,
-    caf::replies_to<report_atom>::with<node_report>, caf::reacts_to<stop_atom>,
+    caf::replies_to<report_atom>::with<node_report>,
+    caf::replies_to<edges_atom>::with<edge_reports>, caf::reacts_to<stop_atom>,
     caf::reacts_to<dismiss_atom>>;
 
 using controller_actor = caf::typed_actor<

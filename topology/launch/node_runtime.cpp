@@ -181,6 +181,13 @@ node_report node_runtime::report() {
   return out;
 }
 
+edge_reports node_runtime::edges() const {
+  edge_reports out;
+  for (const edge_total& total : trace_.totals())
+    out.push_back({total.edge, total.messages, total.bytes, total.waited_us});
+  return out;
+}
+
 void node_runtime::close() {
   const caf::scoped_actor self{system_};
   const auto end = [&](auto& actor) {

@@ -24,6 +24,18 @@ json status_json(const server& one) {
   return json::parse(ran.output);
 }
 
+/// What passed an edge, once it is so many messages: nodes are asked now and then.
+json wait_for_edge(const server& one, const std::string& edge, double messages) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  json edges;
+  do {
+    edges = status_json(one).at("edges");
+    if (edges.contains(edge) && edges.at(edge).at("messages") >= messages) return edges.at(edge);
+  } while (std::chrono::steady_clock::now() < until);
+  BOOST_FAIL("edge " + edge + " in " + edges.dump());
+  return {};
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(command_status)
@@ -46,12 +58,18 @@ BOOST_AUTO_TEST_CASE(counts_what_was_asked) {
   BOOST_TEST(seen.at("tokens").at("generated") == 24);
   BOOST_TEST(seen.at("tokens").at("generated_per_second").get<double>() > 0);
   BOOST_TEST(seen.at("requests").at("admitted") == 0);
+  BOOST_TEST(seen.at("kv_positions_max").get<double>() > 0);
   BOOST_TEST(seen.at("first_token_ms").get<double>() > 0);
   BOOST_TEST(seen.at("first_token_ms") <= seen.at("generation_ms"));
+  const std::string edge = "stage0 -> stage1 activation";
+  const json passed = wait_for_edge(one, edge, 24);
+  BOOST_TEST(passed.at("messages") == 24);
+  BOOST_TEST(passed.at("bytes").get<double>() > 24);
   const finished text = status(one.port);
   BOOST_TEST(text.code == 0);
-  for (const char* part :
-       {"cedar-tiny\nready\n", "stage1", "node1", "2 x 200", "1 x 400", "24 generated"})
+  for (const std::string& part :
+       std::vector<std::string>{"cedar-tiny\nready\n", edge + " ", "stage1", "node1", "2 x 200",
+                                "1 x 400", "24 generated"})
     BOOST_TEST(contains(text.output, part), text.output);
 }
 

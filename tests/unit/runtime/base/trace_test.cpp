@@ -77,6 +77,23 @@ BOOST_AUTO_TEST_CASE(processes_and_tracks_become_named_rows_of_the_viewer) {
   BOOST_TEST(spans[3].at("cat") == "wait");
 }
 
+BOOST_AUTO_TEST_CASE(what_passed_edges_is_counted_even_when_nothing_is_recorded) {
+  trace_recorder off(0);
+  BOOST_TEST(off.totals().empty());
+  off.count("b", 10, 3);
+  off.count("a", 5, 0);
+  off.count("b", 20, 4);
+  const auto totals = off.totals();
+  BOOST_REQUIRE_EQUAL(totals.size(), 2U);
+  BOOST_TEST(totals[0].edge == "a");
+  BOOST_TEST(totals[0].messages == 1U);
+  BOOST_TEST(totals[1].edge == "b");
+  BOOST_TEST(totals[1].messages == 2U);
+  BOOST_TEST(totals[1].bytes == 30U);
+  BOOST_TEST(totals[1].waited_us == 7U);
+  BOOST_TEST(off.take().empty());
+}
+
 BOOST_AUTO_TEST_CASE(nothing_recorded_is_still_json) {
   BOOST_TEST(json::parse(to_chrome_json({})).at("traceEvents").empty());
   BOOST_TEST(json::parse(to_chrome_json({{"front", {}}})).at("traceEvents").size() == 1U);
