@@ -154,10 +154,9 @@ void serve_bench::check(std::size_t body, const load_answer& answer) {
 void serve_bench::note_memory() {
   if (child_ == nullptr) return;
   const memory_sample now = child_->memory();
-  if (!report_.memory) report_.memory.emplace().begin = now.bytes;
+  if (!report_.memory) report_.memory.emplace();
   report_.memory->processes = now.processes;
-  report_.memory->end = now.bytes;
-  report_.memory->max = std::max(report_.memory->max, now.bytes);
+  report_.memory->bytes.push_back(now.bytes);
 }
 
 /// Waits until a server of our own holds nothing of requests any more; another's may have others.

@@ -28,11 +28,9 @@ double megabytes(std::uint64_t bytes) {
 }
 
 ordered_json json_of(const memory_report& memory) {
-  return {{"processes", memory.processes},
-          {"begin_bytes", memory.begin},
-          {"end_bytes", memory.end},
-          {"max_bytes", memory.max},
-          {"growth_percent", memory.growth_percent()}};
+  return {{"processes", memory.processes}, {"begin_bytes", memory.begin()},
+          {"warm_bytes", memory.warm()},   {"end_bytes", memory.end()},
+          {"max_bytes", memory.max()},     {"growth_percent", memory.growth_percent()}};
 }
 
 ordered_json json_of(const verify_report& verified) {
@@ -44,8 +42,8 @@ ordered_json json_of(const verify_report& verified) {
 }  // namespace
 
 double memory_report::growth_percent() const {
-  if (begin == 0) return 0;
-  return 100 * (static_cast<double>(end) / static_cast<double>(begin) - 1);
+  if (warm() == 0) return 0;
+  return 100 * (static_cast<double>(end()) / static_cast<double>(warm()) - 1);
 }
 
 void load_report::add(const load_answer& answer) {
@@ -101,10 +99,11 @@ std::string load_report::text() const {
                        verified->compared, verified->prompts, verified->differing);
   if (memory)
     out += fmt::format(
-        "memory of {} processes: {:.1f} MB at the beginning, {:.1f} at the end ({:+.2f} %), at "
-        "most {:.1f}\n",
-        memory->processes, megabytes(memory->begin), megabytes(memory->end),
-        memory->growth_percent(), megabytes(memory->max));
+        "memory of {} processes: {:.1f} MB at the beginning, {:.1f} after a tenth of the time, "
+        "{:.1f} "
+        "at the end ({:+.2f} %), at most {:.1f}\n",
+        memory->processes, megabytes(memory->begin()), megabytes(memory->warm()),
+        megabytes(memory->end()), memory->growth_percent(), megabytes(memory->max()));
   if (is_left_over_known && left_over.empty())
     out += "afterwards: no request, token or position is held\n";
   for (const auto& [name, value] : left_over)

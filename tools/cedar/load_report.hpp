@@ -1,6 +1,7 @@
 // What a load came to, counted while it runs.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -17,10 +18,15 @@ namespace cedar::tools {
 /// Resident memory of a server's processes over a load; bytes.
 struct memory_report {
   std::uint32_t processes = 0;
-  std::uint64_t begin = 0;  ///< when the load began: after the answers of --verify, if any
-  std::uint64_t end = 0;
-  std::uint64_t max = 0;
+  /// In equal steps from when the load began (after the answers of --verify, if any) to its end.
+  std::vector<std::uint64_t> bytes;
 
+  std::uint64_t begin() const { return bytes.empty() ? 0 : bytes.front(); }
+  /// After a tenth of the time: buffers have their size then, weights that are used are mapped.
+  std::uint64_t warm() const { return bytes.empty() ? 0 : bytes[bytes.size() / 10]; }
+  std::uint64_t end() const { return bytes.empty() ? 0 : bytes.back(); }
+  std::uint64_t max() const { return bytes.empty() ? 0 : *std::ranges::max_element(bytes); }
+  /// From warm() to end().
   double growth_percent() const;
 };
 

@@ -73,6 +73,7 @@ BOOST_AUTO_TEST_CASE(a_server_of_its_own) {
   BOOST_TEST(report.at("verified") == json({{"prompts", 6}, {"compared", 20}, {"differing", 0}}));
   BOOST_TEST(report.at("memory").at("processes") == 2);
   BOOST_TEST(report.at("memory").at("begin_bytes").get<double>() > 1e6);
+  BOOST_TEST(report.at("memory").at("warm_bytes") <= report.at("memory").at("max_bytes"));
   BOOST_TEST(report.at("memory").at("max_bytes") >= report.at("memory").at("begin_bytes"));
   BOOST_TEST(report.at("left_over").empty());
   BOOST_TEST(report.at("problem").is_null());
