@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -124,8 +125,36 @@ void run_one(const std::string& input) {
   LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
 }
 
-int run_mutations(std::uint64_t seed, std::uint64_t first, std::uint64_t runs) {
-  const fuzz_material material = fuzz_corpus();
+std::string bytes_of(const std::filesystem::path& file) {
+  std::ifstream input(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()};
+}
+
+/// In the order of their names, so that a run is the same everywhere.
+void add_corpus(const std::string& folder, std::vector<std::string>& seeds) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const std::filesystem::path& file : files) seeds.push_back(bytes_of(file));
+}
+
+int write_seeds(const std::string& folder) {
+  std::filesystem::create_directories(folder);
+  std::size_t number = 0;
+  for (const std::string& seed : fuzz_corpus().seeds) {
+    std::ofstream out(std::filesystem::path(folder) / ("seed" + std::to_string(number++)),
+                      std::ios::binary);
+    if (!out.write(seed.data(), static_cast<std::streamsize>(seed.size())))
+      return std::fprintf(stderr, "cannot write to %s\n", folder.c_str()), EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}
+
+int run_mutations(const std::string& corpus, std::uint64_t seed, std::uint64_t first,
+                  std::uint64_t runs) {
+  fuzz_material material = fuzz_corpus();
+  if (!corpus.empty()) add_corpus(corpus, material.seeds);
   if (material.seeds.empty()) return std::fputs("no seeds\n", stderr), EXIT_FAILURE;
   std::printf("seed %llu, mutations %llu to %llu\n", static_cast<unsigned long long>(seed),
               static_cast<unsigned long long>(first),
@@ -144,9 +173,15 @@ int run_mutations(std::uint64_t seed, std::uint64_t first, std::uint64_t runs) {
 
 int run_arguments(int count, char** arguments) {
   std::uint64_t seed = 1, first = 0, runs = 20000;
+  std::string corpus;
   std::vector<std::string> files;
   for (int i = 1; i < count; ++i) {
     const std::string_view name = arguments[i];
+    if (name == "--write-seeds" && i + 1 < count) return write_seeds(arguments[i + 1]);
+    if (name == "--corpus" && i + 1 < count) {
+      corpus = arguments[++i];
+      continue;
+    }
     std::uint64_t* number = name == "--seed"    ? &seed
                             : name == "--first" ? &first
                             : name == "--runs"  ? &runs
@@ -156,11 +191,8 @@ int run_arguments(int count, char** arguments) {
     else if (i + 1 < count)
       *number = std::strtoull(arguments[++i], nullptr, 10);
   }
-  for (const std::string& file : files) {
-    std::ifstream input(file, std::ios::binary);
-    run_one({std::istreambuf_iterator<char>(input), std::istreambuf_iterator<char>()});
-  }
-  return files.empty() ? run_mutations(seed, first, runs) : EXIT_SUCCESS;
+  for (const std::string& file : files) run_one(bytes_of(file));
+  return files.empty() ? run_mutations(corpus, seed, first, runs) : EXIT_SUCCESS;
 }
 
 }  // namespace

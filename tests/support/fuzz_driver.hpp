@@ -5,8 +5,10 @@
 // with CEDAR_SANITIZE=fuzzer-no-link,... the same file is a libFuzzer target.
 //
 // Input i depends on the seed and on i alone, so that a failing one is run again by itself:
-//   fuzz_NAME [--seed S] [--runs N] [--first I]     mutations [I, I + N)
+//   fuzz_NAME [--corpus FOLDER] [--seed S] [--runs N] [--first I]     mutations [I, I + N)
 //   fuzz_NAME FILE...                               these inputs as they are
+//   fuzz_NAME --write-seeds FOLDER                  its seeds as files, for libFuzzer to start from
+// FOLDER has more inputs to start from, one a file: what libFuzzer found worth keeping.
 // A target reports a wrong result by throwing (CEDAR_ASSERT); what it refuses, it refuses silently.
 #pragma once
 

@@ -42,7 +42,8 @@ endfunction()
 
 # cedar_add_fuzz(<name> SOURCES <files...> DEPENDS <targets...> [RUNS <count>])
 #   One fuzz target (tests/support/fuzz_driver.hpp), registered with ctest as fuzz.<name> for a bounded
-#   number of mutations (20000 unless told). With clang and CEDAR_SANITIZE=fuzzer-no-link,address it is
+#   number of mutations (20000 unless told), from its own seeds and the files of tests/fuzz/corpus/<name>, if
+#   there are any. With clang and CEDAR_SANITIZE=fuzzer-no-link,address it is
 #   a libFuzzer program instead of one with our driver.
 function(cedar_add_fuzz name)
   cmake_parse_arguments(ARG "" "RUNS" "SOURCES;DEPENDS" ${ARGN})
@@ -54,12 +55,21 @@ function(cedar_add_fuzz name)
   target_link_libraries(${target} PRIVATE cedar_internal ${ARG_DEPENDS})
   target_compile_definitions(${target} PRIVATE
     CEDAR_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data" CEDAR_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+  if(NOT EXISTS ${corpus})
+    unset(corpus)
+  endif()
   if(CEDAR_SANITIZE MATCHES "fuzzer")
     target_link_options(${target} PRIVATE -fsanitize=fuzzer)
-    add_test(NAME fuzz.${name} COMMAND ${target} -seed=1 -runs=${ARG_RUNS})
+    # libFuzzer writes to the first folder that it is given.
+    file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/corpus/${target})
+    add_test(NAME fuzz.${name}
+      COMMAND ${target} -seed=1 -runs=${ARG_RUNS} ${CMAKE_BINARY_DIR}/corpus/${target} ${corpus})
   else()
     target_link_libraries(${target} PRIVATE cedar::fuzz_driver)
-    add_test(NAME fuzz.${name} COMMAND ${target} --seed 1 --runs ${ARG_RUNS})
+    add_test(NAME fuzz.${name}
+      COMMAND ${target} $<$<BOOL:${corpus}>:--corpus> ${corpus} --seed 1 --runs ${ARG_RUNS}
+      COMMAND_EXPAND_LISTS)
   endif()
   set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
 endfunction()
