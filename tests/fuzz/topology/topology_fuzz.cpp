@@ -30,6 +30,7 @@ fuzz_material fuzz_corpus() {
                     "deadlines_ms: {",
                     "security: {allow_remote: true, secret_file: s}",
                     "splits: [{owner: 6, mode: gather}]",
+                    "links: [{between: [front, back], latency_ms: 2.5, loss: 1e-3}]",
                     "mode: mirror",
                     "memory: 16GiB",
                     "kind: loopback",

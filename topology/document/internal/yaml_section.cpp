@@ -199,6 +199,7 @@ bool section::number(const std::string& key, std::uint32_t least, std::uint32_t 
 bool section::decimal(const std::string& key, double least, double most, located<double>& out) {
   const auto value = find(key);
   if (!value) return false;
+  out.wrong = true;
   const std::string text = is_plain(*value) ? value->Scalar() : std::string();
   double read = 0;
   if (!parse_number(text, read)) {

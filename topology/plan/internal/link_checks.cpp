@@ -13,8 +13,10 @@ void check_links(const document& topology, std::vector<diagnostic>& out) {
   for (const node_entry& node : topology.nodes) names.push_back(node.name.value);
   std::map<std::pair<std::string, std::string>, std::uint32_t> lines;
   for (const link_entry& link : topology.links) {
+    // Ends that the file lacks, or that could not be read, have been reported.
+    if (link.from.value.empty() || link.to.value.empty()) continue;
     for (const located<std::string>* end : {&link.from, &link.to})
-      if (std::find(names.begin(), names.end(), end->value) == names.end())
+      if (!names.empty() && std::find(names.begin(), names.end(), end->value) == names.end())
         out.push_back(topology.mistake(end->where, "there is no node " + in_quotes(end->value),
                                        spelling_hint(end->value, names)));
     const std::string& from = link.from.value;

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_SUITE(emulated_links)
 BOOST_AUTO_TEST_CASE(change_no_bit) {
   // A few of some hundred frames are lost; and jitter would put half of them out of order.
   const linked nodes("latency_ms: 1, jitter_ms: 4, bandwidth_mbps: 100, loss: 0.02");
-  const golden_prompt prompt = golden_prompt_of("cedar-tiny", "prompt-0100");
+  const golden_prompt prompt = golden_prompt_of("cedar-tiny", "story-text");
   const auto alone = nodes.folder.path() / "alone.safetensors";
   const auto apart = nodes.folder.path() / "apart.safetensors";
   const auto done = run(CEDAR_PROGRAM, logits_arguments(nodes.folder, prompt, tiny, alone));

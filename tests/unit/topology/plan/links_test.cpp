@@ -66,14 +66,20 @@ BOOST_AUTO_TEST_CASE(mistakes_are_reported_at_their_places) {
                               "  - {from: back, to: back}\n"
                               "  - {between: [front, back]}\n"
                               "  - {from: back, to: front, latency_ms: 3}\n"
-                              "  - {between: [back, front]}\n");
+                              "  - {between: [back, front]}\n"
+                              "  - {from: frnt}\n"
+                              "  - {from: frnt, to: back, loss: much}\n");
   const std::vector<std::string> wanted = {
       "20:23 there is no node 'bcak' | did you mean 'back'?",
       "21:22 a link leads from node 'back' to itself | name two nodes",
       "23:5 the link from 'back' to 'front' is described twice; the first is in line 22 | remove "
       "one of them",
       "24:5 the link from 'back' to 'front' is described twice; the first is in line 22 | remove "
-      "one of them"};
+      "one of them",
+      "25:5 'links[5]' must say where it leads, by 'between' or by 'from' and 'to' | write "
+      "between: [NODE, NODE] for both directions, from: NODE, to: NODE for one",
+      "26:12 there is no node 'frnt' | did you mean 'front'?",
+      "26:34 'links[6].loss' must be a number, not 'much'"};
   BOOST_TEST(found == wanted, boost::test_tools::per_element());
 }
 
