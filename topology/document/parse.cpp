@@ -85,6 +85,10 @@ void parse_devices(section& root, document& result, mistakes& out) {
     body.finish();
     result.devices.push_back(std::move(device));
   }
+  if (found && devices.usable() && devices.empty()) {
+    out.report(devices.where(), "'devices' names no device",
+               "write devices: {NAME: {node: NODE, kind: cpu}}");
+  }
 }
 
 void parse_device_unit(const YAML::Node& value, const std::string& path, device_unit_entry& unit,

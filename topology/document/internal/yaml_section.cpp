@@ -86,14 +86,13 @@ std::string describe(const YAML::Node& node) {
   return in_quotes(node.Scalar()) + (is_plain(node) ? "" : " (in quotes)");
 }
 
-bool check_name(const located<std::string>& name, const std::string& what, mistakes& out) {
+void check_name(located<std::string>& name, const std::string& what, mistakes& out) {
   const bool valid = !name.value.empty() && name.value.size() <= name_bytes_max &&
                      std::all_of(name.value.begin(), name.value.end(), is_name_letter);
-  if (!valid) {
-    out.report(name.where, in_quotes(name.value) + " is no name for a " + what,
-               "use letters, digits, '-', '_' and '.', at most 63 of them");
-  }
-  return valid;
+  if (valid) return;
+  out.report(name.where, in_quotes(name.value) + " is no name for a " + what,
+             "use letters, digits, '-', '_' and '.', at most 63 of them");
+  name.value = printable(std::string_view(name.value).substr(0, name_bytes_max));
 }
 
 section::section(YAML::Node map, std::string path, mistakes& out)
@@ -304,8 +303,9 @@ std::vector<std::pair<located<std::string>, YAML::Node>> section::named_entries(
   std::vector<std::pair<located<std::string>, YAML::Node>> out;
   for (const entry& each : entries_) {
     remember(each.key.value);
-    check_name(each.key, what, mistakes_);
-    out.emplace_back(each.key, each.value);
+    located<std::string> name = each.key;
+    check_name(name, what, mistakes_);
+    out.emplace_back(std::move(name), each.value);
   }
   return out;
 }

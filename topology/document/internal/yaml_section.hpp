@@ -36,8 +36,9 @@ class mistakes {
 /// "a whole number", "a list": what the file holds, for messages.
 std::string describe(const YAML::Node& node);
 
-/// A name of a node, device or stage: letters, digits, '-', '_', '.', at most 63. Reports others.
-bool check_name(const located<std::string>& name, const std::string& what, mistakes& out);
+/// A name of a node, device or stage: letters, digits, '-', '_', '.', at most 63. Reports others,
+/// and makes them fit for diagnostics.
+void check_name(located<std::string>& name, const std::string& what, mistakes& out);
 
 class section {
  public:

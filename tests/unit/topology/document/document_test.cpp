@@ -311,6 +311,8 @@ BOOST_AUTO_TEST_CASE(refuses_names_that_no_command_line_could_carry) {
 BOOST_AUTO_TEST_CASE(asks_for_at_least_one_node_and_one_stage) {
   expect(with(minimal, "nodes:\n  here: {}\n", "nodes: {}\n"),
          {"3:8 'nodes' names no node | write nodes: {NAME: {address: 127.0.0.1}}"});
+  expect(with(minimal, "devices:\n  cpu: {node: here}\n", "devices: {}\n"),
+         {"5:10 'devices' names no device | write devices: {NAME: {node: NODE, kind: cpu}}"});
   const std::string stages = "  stages:\n    - {name: all, layers: 0-11, device: cpu}\n";
   expect(
       with(minimal, stages, "  stages: []\n"),
