@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(serve_again_when_the_cable_is_back) {
   program stream(two_hosts::enter(), hosts.on(0, post_completion(port, 1900, true)));
   BOOST_REQUIRE(stream.wait_output("data: "));
   hosts.pull();
-  BOOST_TEST(stream.wait_output("lost node 'node1' (stage 'stage1' layers", 2s), stream.output());
+  BOOST_TEST(stream.wait_output("lost node 'node1' (stage 'stage1' layers", 10s), stream.output());
   BOOST_TEST(server.wait_errors("the pipeline has failed: lost node 'node1'"), server.errors());
   BOOST_TEST(node.wait_errors("client 'node0': no heartbeat"), node.errors());
   hosts.plug();
