@@ -37,7 +37,7 @@ void add_emulate_links(CLI::App& command, CLI::Option* topology, bool& to) {
       ->needs(topology);
 }
 
-void add_engine_options(CLI::App& command, pipeline_options& options) {
+void add_pipeline_options(CLI::App& command, pipeline_options& options) {
   command.add_option("-m,--model", options.model, "Checkpoint folder; overrides the topology's");
   CLI::Option* topology = command.add_option(
       "--topology", options.topology, "Topology file: run through actors, as it places them");
@@ -60,11 +60,6 @@ void add_engine_options(CLI::App& command, pipeline_options& options) {
       ->excludes(topology);
   add_emulate_links(command, topology, options.emulate_links);
   command.add_flag("--verbose", options.verbose, "Print progress and the plan")->needs(topology);
-}
-
-void add_pipeline_options(CLI::App& command, pipeline_options& options) {
-  add_engine_options(command, options);
-  CLI::Option* topology = command.get_option("--topology");
   command.add_option("--trace", options.trace, "Write a Chrome/Perfetto trace to this file")
       ->needs(topology);
   command.add_flag("--summary", options.summary, "Print steps, edges and links at the end")

@@ -42,8 +42,6 @@ struct pipeline_options {
 void add_emulate_links(CLI::App& command, CLI::Option* topology, bool& to);
 /// Adds the options to a subcommand: what computes, and how it is watched.
 void add_pipeline_options(CLI::App& command, pipeline_options& options);
-/// The same without trace and summary, which are of a run that ends.
-void add_engine_options(CLI::App& command, pipeline_options& options);
 
 class pipeline {
  public:

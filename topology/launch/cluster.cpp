@@ -12,7 +12,6 @@ namespace {
 constexpr std::chrono::milliseconds reason_wait{50};
 /// Longest wait for nodes to end by themselves when something has gone wrong.
 constexpr std::chrono::milliseconds brief_drain{300};
-
 /// Longest wait for what passed the edges of a node.
 constexpr std::chrono::seconds edges_limit{1};
 

@@ -17,19 +17,24 @@ using namespace cedar::http;
 
 namespace {
 
+/// Listens on a free port of the loopback interface.
+server_url listen_on(int socket) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  BOOST_REQUIRE_EQUAL(::bind(socket, reinterpret_cast<sockaddr*>(&at), size), 0);
+  BOOST_REQUIRE_EQUAL(::listen(socket, 16), 0);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&at), &size);
+  return {"127.0.0.1", std::to_string(ntohs(at.sin_port))};
+}
+
 /// Listens; answers `clients` connections, one after the other, once a request's header is there.
 class scripted_server {
  public:
   scripted_server(std::string says, int clients)
       : says_(std::move(says)), socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    BOOST_REQUIRE_EQUAL(::bind(socket_, reinterpret_cast<sockaddr*>(&at), size), 0);
-    BOOST_REQUIRE_EQUAL(::listen(socket_, 16), 0);
-    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&at), &size);
-    url_ = {"127.0.0.1", std::to_string(ntohs(at.sin_port))};
+    url_ = listen_on(socket_);
     thread_ = std::thread([this, clients] {
       for (int i = 0; i < clients; ++i) answer(::accept(socket_, nullptr, nullptr));
     });
@@ -67,16 +72,7 @@ class scripted_server {
 /// Says nothing at all, and does not close.
 class silent_server {
  public:
-  silent_server() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    BOOST_REQUIRE_EQUAL(::bind(socket_, reinterpret_cast<sockaddr*>(&at), size), 0);
-    BOOST_REQUIRE_EQUAL(::listen(socket_, 16), 0);
-    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&at), &size);
-    url_ = {"127.0.0.1", std::to_string(ntohs(at.sin_port))};
-  }
+  silent_server() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) { url_ = listen_on(socket_); }
   ~silent_server() { ::close(socket_); }
 
   const server_url& url() const { return url_; }
