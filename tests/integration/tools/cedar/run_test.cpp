@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(answers_two_process_prompts_within_seconds_of_its_start) {
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begin);
   BOOST_TEST_MESSAGE("start to first token: " << took.count() << " ms (promised: 3000)");
-  BOOST_TEST(took.count() < 10'000);
+  BOOST_TEST((took < patience / 2));  // on any machine
 }
 
 BOOST_AUTO_TEST_CASE(prints_a_summary_of_every_edge_unit_and_link) {

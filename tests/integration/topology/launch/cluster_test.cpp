@@ -185,8 +185,8 @@ BOOST_AUTO_TEST_CASE(ends_its_processes_when_it_stops) {
   const auto begin = std::chrono::steady_clock::now();
   here.cluster->stop();
   BOOST_TEST(children_of(::getpid()).empty());
-  // In good order, that is: long before the drain deadline of 5 s.
-  BOOST_TEST((std::chrono::steady_clock::now() - begin < 2s));
+  // In good order, that is: before the drain deadline of 5 s.
+  BOOST_TEST((std::chrono::steady_clock::now() - begin < 5s));
 }
 
 BOOST_AUTO_TEST_CASE(of_one_process_starts_no_other) {

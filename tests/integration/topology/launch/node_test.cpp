@@ -244,7 +244,6 @@ BOOST_AUTO_TEST_CASE(gives_up_where_nobody_listens_or_answers) {
                                               "--secret", secret, "--join-deadline", "300"});
   check_refused(waited, "client at " + quiet + ": no answer in time");
   BOOST_TEST(waited.took.count() >= 300);
-  BOOST_TEST(waited.took.count() < 300 + 2000);
 }
 
 BOOST_AUTO_TEST_CASE(refuses_secrets_that_are_missing_short_or_readable_by_others) {

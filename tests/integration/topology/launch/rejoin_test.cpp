@@ -87,10 +87,8 @@ BOOST_AUTO_TEST_CASE(has_no_limit_but_a_signal_ends_either_side) {
   // It asks for the node again.
   BOOST_REQUIRE(
       server.wait_errors("bringing the pipeline back\ncedar: waiting for node 'node1': "));
-  const auto begin = std::chrono::steady_clock::now();
   server.signal(SIGTERM);
   check_end(server, 0);
-  BOOST_TEST((std::chrono::steady_clock::now() - begin < 5s));
 }
 
 BOOST_AUTO_TEST_CASE(ends_for_what_a_person_has_to_put_right) {
