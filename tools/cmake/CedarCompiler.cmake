@@ -12,18 +12,23 @@ if(CEDAR_WERROR)
   target_compile_options(cedar_internal INTERFACE -Werror)
 endif()
 if(CEDAR_SANITIZE)
+  # A target with the property CEDAR_UNSANITIZED is compiled as without a sanitizer (and linked with it).
   target_compile_options(cedar_internal INTERFACE
-    -fsanitize=${CEDAR_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:CEDAR_UNSANITIZED>>>:-fsanitize=${CEDAR_SANITIZE} -fno-sanitize-recover=all>
+    -fno-omit-frame-pointer)
   if(CEDAR_SANITIZE MATCHES undefined)
     # CAF's headers bind null references; tools/sanitizers/undefined.supp names them, and suppressions need
     # a check that may return. UBSAN_OPTIONS=halt_on_error=1 (in the test presets) stops at all others.
-    target_compile_options(cedar_internal INTERFACE -fsanitize-recover=null)
+    target_compile_options(cedar_internal INTERFACE
+      $<$<NOT:$<BOOL:$<TARGET_PROPERTY:CEDAR_UNSANITIZED>>>:-fsanitize-recover=null>)
   endif()
   target_link_options(cedar_internal INTERFACE -fsanitize=${CEDAR_SANITIZE})
 endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  # Without these it would not keep what is compiled with a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()

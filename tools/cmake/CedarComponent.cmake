@@ -18,17 +18,27 @@ function(cedar_add_component name)
 endfunction()
 
 # cedar_add_test(<name> LABEL <unit|numeric|golden|sim|integration|architecture|fuzz>
-#                SOURCES <files...> DEPENDS <targets...> [TIMEOUT <seconds>])
+#                SOURCES <files...> DEPENDS <targets...> [TIMEOUT <seconds>] [PRECOMPILE <headers...>])
 #   One Boost.Test program, registered with ctest under <label>.<name>. Test data is found through
-#   the compile definition CEDAR_TEST_DATA (the folder tests/data of the source tree).
+#   the compile definition CEDAR_TEST_DATA (the folder tests/data of the source tree). Tests share one
+#   precompiled header (tests/support) unless PRECOMPILE names their own.
 function(cedar_add_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;PRECOMPILE" ${ARGN})
   set(target test_${ARG_LABEL}_${name})
   add_executable(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE cedar_internal cedar::test_support ${ARG_DEPENDS})
   # Test code runs once and is mostly Boost.Test's templates: optimising it costs minutes of build, and what is
-  # judged is the code under test, which stays optimised.
+  # judged is the code under test, which stays optimised. For the same reason the address sanitizer leaves it out;
+  # the thread sanitizer must see all code.
   target_compile_options(${target} PRIVATE -O0)
+  if(CEDAR_SANITIZE MATCHES address)
+    set_target_properties(${target} PROPERTIES CEDAR_UNSANITIZED ON)
+  endif()
+  if(ARG_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE <boost/test/unit_test.hpp> ${ARG_PRECOMPILE})
+  else()
+    target_precompile_headers(${target} REUSE_FROM test_headers)
+  endif()
   add_test(NAME ${ARG_LABEL}.${name} COMMAND ${target} --log_level=test_suite --color_output=no)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 900)  # a guard against hangs: sanitizers take thirty times as long
