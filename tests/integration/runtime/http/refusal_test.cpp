@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(leave_nothing_while_draining) {
   BOOST_TEST(reply.status == 503);
   BOOST_TEST(contains(reply.body, "stopping"), reply.body);
   BOOST_TEST(one.service->submitted() == 1U);
-  BOOST_TEST((one.service->status().load == session::scheduler_load{}));
+  BOOST_TEST(eventually([&] { return one.service->status().load == session::scheduler_load{}; }));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
