@@ -12,6 +12,7 @@
 
 #include "tools/cedar/bench.hpp"
 #include "tools/cedar/load_generator.hpp"
+#include "tools/cedar/load_options.hpp"
 #include "tools/cedar/load_report.hpp"
 #include "tools/cedar/metrics_text.hpp"
 #include "tools/cedar/pipeline.hpp"
@@ -31,31 +32,11 @@ constexpr milliseconds settle_limit{10'000};
 constexpr milliseconds settle_interval{50};
 constexpr milliseconds stop_limit{60'000};
 
-struct options {
-  std::string url;
-  std::filesystem::path topology;
-  std::filesystem::path model;
-  std::uint32_t concurrency = 8;
-  double rate = 0;
-  std::uint64_t requests = 0;
-  double seconds = 0;
-  std::uint32_t prompts = 64;
-  std::uint32_t prompt_tokens = 32;
-  std::uint32_t token_ids = 1024;
-  std::uint32_t max_tokens = 64;
-  double temperature = 1;
-  std::uint64_t seed = 1;
-  bool ignore_eos = false;
-  double deadline_s = 60;
-  bool verify = false;
-  std::filesystem::path json;
-};
-
 milliseconds to_milliseconds(double seconds) {
   return std::chrono::duration_cast<milliseconds>(std::chrono::duration<double>(seconds));
 }
 
-std::vector<std::string> bodies_of(const options& chosen, const std::string& model) {
+std::vector<std::string> bodies_of(const load_options& chosen, const std::string& model) {
   std::vector<std::string> out;
   for (std::uint32_t i = 0; i < chosen.prompts; ++i) {
     const std::uint64_t number = chosen.seed + i;
@@ -67,6 +48,7 @@ std::vector<std::string> bodies_of(const options& chosen, const std::string& mod
               {"stream", true},
               {"stream_options", {{"include_usage", true}}}};
     if (chosen.ignore_eos) body["ignore_eos"] = true;
+    if (chosen.timeout_s) body["timeout"] = *chosen.timeout_s;
     out.push_back(body.dump());
   }
   return out;
@@ -83,7 +65,7 @@ struct known_answer {
 
 class serve_bench {
  public:
-  serve_bench(const options& chosen, const http::server_url& server, const serve_child* child)
+  serve_bench(const load_options& chosen, const http::server_url& server, const serve_child* child)
       : chosen_(chosen), server_(server), child_(child) {}
 
   result<load_report> run();
@@ -101,7 +83,7 @@ class serve_bench {
   void note_memory();
   result<void> settle();
 
-  const options& chosen_;
+  const load_options& chosen_;
   const http::server_url& server_;
   const serve_child* child_;
   std::vector<std::string> bodies_;
@@ -137,8 +119,9 @@ result<void> serve_bench::ask_alone() {
     if (out && !answer.is_whole())
       out = fail(errc::refused,
                  fmt::format("a request alone, before the load, was not answered: {}",
-                             answer.failure.empty() ? fmt::format("status {}", answer.status)
-                                                    : answer.failure));
+                             answer.is_expired        ? "its time had passed"
+                             : answer.failure.empty() ? fmt::format("status {}", answer.status)
+                                                      : answer.failure));
   };
   drive(load);
   return out;
@@ -188,6 +171,7 @@ result<load_report> serve_bench::run() {
                       : fmt::format("closed loop, {} at once", chosen_.concurrency);
   report_.shape += fmt::format(", prompts of {} tokens, answers of at most {}",
                                chosen_.prompt_tokens, chosen_.max_tokens);
+  if (chosen_.timeout_s) report_.timeout = to_milliseconds(*chosen_.timeout_s);
   if (chosen_.verify) {
     if (const auto asked = ask_alone(); !asked) return fail(asked.error());
     report_.verified.emplace().prompts = bodies_.size();
@@ -225,7 +209,7 @@ result<void> write_json(const std::filesystem::path& path, const load_report& re
   return {};
 }
 
-result<void> run(const options& chosen) {
+result<void> run(const load_options& chosen) {
   std::unique_ptr<serve_child> child;
   http::server_url server;
   if (chosen.url.empty()) {
@@ -259,72 +243,16 @@ result<void> run(const options& chosen) {
   return stopped;
 }
 
-void add_load_options(CLI::App& command, options& chosen) {
-  CLI::Option* concurrency = command.add_option("--concurrency", chosen.concurrency,
-                                                "Closed loop: requests at any time (default: 8)");
-  concurrency->check(CLI::Range(1U, 1000U));
-  command
-      .add_option("--rate", chosen.rate,
-                  "Open loop: requests a second on average, at random times (Poisson)")
-      ->check(CLI::Range(1e-3, 1e5))
-      ->excludes(concurrency);
-  command.add_option("--requests", chosen.requests, "Requests in all (default: 100)")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
-  command
-      .add_option("--seconds", chosen.seconds,
-                  "Begin requests for so long; those that run then are waited for")
-      ->check(CLI::Range(1e-3, 1e7));
-  command
-      .add_option("--deadline-s", chosen.deadline_s,
-                  "Each request must have ended after so many seconds (default: 60)")
-      ->check(CLI::Range(1e-3, 1e6));
-}
-
-void add_request_options(CLI::App& command, options& chosen) {
-  command
-      .add_option("--prompts", chosen.prompts,
-                  "Different prompts, asked in turn (default: 64), each with a seed of its own")
-      ->check(CLI::Range(1U, 1U << 20));
-  command
-      .add_option("--prompt-tokens", chosen.prompt_tokens,
-                  "Tokens of a prompt, drawn by the seed (default: 32)")
-      ->check(CLI::Range(1U, 1U << 20));
-  command
-      .add_option("--token-ids", chosen.token_ids,
-                  "Prompts are made of ids below this (default: 1024)")
-      ->check(CLI::Range(33U, 1U << 24));
-  command.add_option("--max-tokens", chosen.max_tokens, "Tokens of an answer (default: 64)")
-      ->check(CLI::Range(1U, 1U << 20));
-  command.add_option("--temperature", chosen.temperature, "Default: 1")
-      ->check(CLI::Range(0.0, 100.0));
-  command.add_option("--seed", chosen.seed, "Of prompts, answers and arrivals (default: 1)");
-  command.add_flag("--ignore-eos", chosen.ignore_eos, "Answers have all of --max-tokens");
-}
-
 }  // namespace
 
 void add_bench_serve(CLI::App& bench, int& exit_code) {
   CLI::App* command = bench.add_subcommand(
       "serve", "Load on a server: times, throughput, refusals; --verify compares every answer");
-  const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
-  CLI::Option* url =
-      command->add_option("--url", chosen->url, "A server that runs: http://HOST:PORT");
-  CLI::Option* topology = command->add_option(
-      "--topology", chosen->topology,
-      "Instead of --url: start `cedar serve --topology FILE` for the time of the measurement, and "
-      "watch its memory");
-  topology->excludes(url);
-  command->add_option("-m,--model", chosen->model, "Checkpoint folder; overrides the topology's")
-      ->needs(topology);
+  // SHARED: with the callback, until app is gone
+  const auto chosen = std::make_shared<load_options>();
   add_load_options(*command, *chosen);
-  add_request_options(*command, *chosen);
-  command->add_flag("--verify", chosen->verify,
-                    "Ask every prompt alone first; fail if an answer under load differs");
-  command->add_option("--json", chosen->json, "Write the report to this file, too");
-  command->callback([chosen, url, topology, &exit_code] {
-    if (url->count() + topology->count() == 0)
-      throw CLI::RequiredError("--url URL or --topology FILE");
-    if (chosen->requests == 0 && chosen->seconds == 0) chosen->requests = 100;
+  command->callback([chosen, &exit_code] {
+    settle(*chosen);
     const result<void> ran = run(*chosen);
     if (!ran) exit_code = report_error(ran.error());
   });

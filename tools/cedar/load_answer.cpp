@@ -16,13 +16,22 @@ double milliseconds(std::chrono::steady_clock::duration time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-/// error.message of a body in OpenAI's form; empty if it is in no such form.
-std::string error_text(const json& body) {
+/// An error in OpenAI's form.
+struct told_error {
+  std::string message;  ///< empty: the body is in no such form
+  std::string code;
+};
+
+told_error error_of(const json& body) {
   if (!body.is_object() || !body.contains("error")) return {};
   const json& what = body["error"];
-  if (!what.is_object() || !what.contains("message") || !what["message"].is_string())
-    return "error";
-  return what["message"].get<std::string>();
+  const auto text = [&](const char* key) {
+    const bool has = what.is_object() && what.contains(key) && what[key].is_string();
+    return has ? what[key].get<std::string>() : std::string();
+  };
+  told_error out{text("message"), text("code")};
+  if (out.message.empty()) out.message = "error";
+  return out;
 }
 
 }  // namespace
@@ -47,8 +56,13 @@ void answer_reader::take_event(const std::string& data, time now) {
     return;
   }
   const json event = json::parse(data, nullptr, false);
-  if (const std::string error = error_text(event); !error.empty())
-    return fail_once("error event: " + error);
+  if (const told_error error = error_of(event); !error.message.empty()) {
+    if (error.code == "deadline_exceeded")
+      answer_.is_expired = true;
+    else
+      fail_once("error event: " + error.message);
+    return;
+  }
   // An event of another form would be a mistake of the server, and is told as one.
   try {
     if (const auto usage = event.find("usage"); usage != event.end() && usage->is_object()) {
@@ -81,9 +95,9 @@ load_answer answer_reader::finish(const result<void>& how, time now) {
                                      : has_text_         ? ", in the middle of its text"
                                                          : ", and no text of it"));
   } else if (answer_.status == 200) {
-    if (!is_done_) fail_once("the stream ended without [DONE]");
+    if (!is_done_ && !answer_.is_expired) fail_once("the stream ended without [DONE]");
   } else if (answer_.status != 429 && answer_.status != 503) {
-    std::string text = error_text(json::parse(body_, nullptr, false));
+    const std::string text = error_of(json::parse(body_, nullptr, false)).message;
     fail_once("status " + std::to_string(answer_.status) + (text.empty() ? "" : ": " + text));
   }
   return std::move(answer_);

@@ -14,7 +14,9 @@ namespace cedar::tools {
 
 struct load_answer {
   unsigned status = 0;  ///< 0: none came
-  std::string failure;  ///< empty: whole (200), or refused in good order (429, 503)
+  std::string failure;  ///< empty: whole (200), refused in good order (429, 503), or expired
+  /// The stream had begun when its time had passed, and the server said so in its last event.
+  bool is_expired = false;
   bool is_late = false;  ///< not ended within its deadline; a failure too
   std::string text;
   std::string finish_reason;
@@ -24,7 +26,7 @@ struct load_answer {
   double total_ms = 0;  ///< from sending to the last byte
   std::vector<double> between_ms;  ///< from each piece of text to the next
 
-  bool is_whole() const noexcept { return status == 200 && failure.empty(); }
+  bool is_whole() const noexcept { return status == 200 && failure.empty() && !is_expired; }
 };
 
 /// Reads a stream of completions as the server sends it, or a refusal.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace cedar::tools {
@@ -48,10 +49,15 @@ double memory_report::growth_percent() const {
 
 void load_report::add(const load_answer& answer) {
   ++requests_;
+  if (!answer.is_late) latest_ms_ = std::max(latest_ms_, answer.total_ms);
   if (!answer.failure.empty()) {
     ++(answer.is_late ? late_ : failed_);
     if (failures_.size() < failures_max || failures_.contains(answer.failure))
       ++failures_[answer.failure];
+    return;
+  }
+  if (answer.is_expired) {
+    ++expired_;
     return;
   }
   ++statuses_[answer.status];
@@ -73,6 +79,16 @@ std::uint64_t load_report::of_status(unsigned status) const {
   return found == statuses_.end() ? 0 : found->second;
 }
 
+std::string load_report::latest_text() const {
+  std::string out =
+      fmt::format("latest end: {:.3f} s after its request was sent", latest_ms_ / 1e3);
+  if (!timeout) return out + "\n";
+  const double beyond = latest_ms_ - static_cast<double>(timeout->count());
+  return out + fmt::format(", {:.3f} s {} its timeout of {} s\n", std::abs(beyond) / 1e3,
+                           beyond > 0 ? "after" : "before",
+                           static_cast<double>(timeout->count()) / 1e3);
+}
+
 std::string load_report::text() const {
   std::string out = fmt::format("{}\n{}, {:.1f} s\n\n", server, shape, seconds());
   const auto count = [&](const std::string& name, std::uint64_t number) {
@@ -82,6 +98,7 @@ std::string load_report::text() const {
   count("requests", requests_);
   for (const unsigned status : {200U, 429U, 503U})
     count("  " + std::to_string(status), of_status(status));
+  count("  expired", expired_);
   count("  failed", failed_);
   count("  unfinished", late_);
   for (const auto& [what, times] : failures_) out += fmt::format("    {} x {}\n", times, what);
@@ -93,7 +110,7 @@ std::string load_report::text() const {
   out += row("between texts", summarize(between_ms_));
   out += row("whole answer", summarize(total_ms_));
   if (!refused_ms_.empty()) out += row("until refused", summarize(refused_ms_));
-  out += "\n";
+  out += "\n" + latest_text();
   if (verified)
     out += fmt::format("verified: {} answers to {} prompts, {} differ from the prompt alone\n",
                        verified->compared, verified->prompts, verified->differing);
@@ -120,6 +137,7 @@ ordered_json load_report::json() const {
       {"requests", requests_},
       {"requests_per_second", rate(of_status(200))},
       {"status", {{"200", of_status(200)}, {"429", of_status(429)}, {"503", of_status(503)}}},
+      {"expired", expired_},
       {"failed", failed_},
       {"unfinished", late_},
       {"failures", failures_},
@@ -130,7 +148,9 @@ ordered_json load_report::json() const {
       {"first_text_ms", json_of(summarize(first_ms_))},
       {"between_texts_ms", json_of(summarize(between_ms_))},
       {"whole_answer_ms", json_of(summarize(total_ms_))},
-      {"until_refused_ms", json_of(summarize(refused_ms_))}};
+      {"until_refused_ms", json_of(summarize(refused_ms_))},
+      {"latest_end_ms", latest_ms_}};
+  if (timeout) out["timeout_ms"] = timeout->count();
   if (verified) out["verified"] = json_of(*verified);
   if (memory) out["memory"] = json_of(*memory);
   if (is_left_over_known) out["left_over"] = left_over;

@@ -44,6 +44,8 @@ class load_report {
   std::string server;  ///< "http://127.0.0.1:8080 (cedar-tiny)"
   std::string shape;  ///< "closed loop, 32 at once"
   std::chrono::steady_clock::duration took{0};
+  /// That the server was told to end each answer after; none: it was not told.
+  std::optional<std::chrono::milliseconds> timeout;
   std::optional<verify_report> verified;
   std::optional<memory_report> memory;
   /// Gauges of the server that are not zero when the load is over, though nobody asks any more.
@@ -52,16 +54,18 @@ class load_report {
 
   std::string text() const;
   nlohmann::ordered_json json() const;
-  /// Why the load failed; empty: every request ended with 200, 429 or 503 in time, one at least
-  /// with 200, no answer differed, nothing is left.
+  /// Why the load failed; empty: every request ended in time, whole, refused with 429 or 503, or
+  /// expired; one at least was whole, no answer differed, nothing is left.
   std::string problem() const;
 
  private:
   double seconds() const;
+  std::string latest_text() const;
   std::uint64_t of_status(unsigned status) const;
 
   std::uint64_t requests_ = 0;
   std::map<unsigned, std::uint64_t> statuses_;  ///< 200: whole answers only
+  std::uint64_t expired_ = 0;  ///< streams that had begun
   std::uint64_t late_ = 0;
   std::uint64_t failed_ = 0;  ///< late ones not among them
   std::map<std::string, std::uint64_t> failures_;  ///< by text; some
@@ -72,6 +76,7 @@ class load_report {
   std::vector<double> between_ms_;
   std::vector<double> total_ms_;
   std::vector<double> refused_ms_;
+  double latest_ms_ = 0;  ///< of all that ended, from sending on
 };
 
 }  // namespace cedar::tools

@@ -122,6 +122,37 @@ BOOST_AUTO_TEST_CASE(what_is_not_answered_in_time_fails) {
   BOOST_TEST(one.wait_metric("cedar_answers_open", 0));
 }
 
+BOOST_AUTO_TEST_CASE(the_server_ends_what_was_told_to_end) {
+  const server one;
+  const auto [ran, report] =
+      bench({"--url", url_of(one), "--concurrency", "2", "--requests", "3", "--max-tokens", "1900",
+             "--ignore-eos", "--timeout-s", "0.1", "--prompts", "1"});
+  BOOST_TEST(report.at("failed") == 0, report.at("failures").dump());
+  BOOST_TEST(report.at("unfinished") == 0);
+  BOOST_TEST(report.at("expired").get<int>() + report.at("status").at("503").get<int>() == 3);
+  BOOST_TEST(report.at("timeout_ms") == 100);
+  BOOST_TEST(report.at("latest_end_ms").get<double>() >= 100);
+  BOOST_TEST(contains(ran.output, " s after its timeout of 0.1 s\n"), ran.output);
+  BOOST_TEST(ran.code == 1);
+  BOOST_TEST(contains(ran.errors, "no request was answered"), ran.errors);
+  BOOST_TEST(one.metric("cedar_answers_open") == 0);
+}
+
+BOOST_AUTO_TEST_CASE(overload_ends_in_good_order) {
+  const server one({"--queue-requests", "12"});
+  const auto [ran, report] = bench({"--url", url_of(one), "--rate", "500", "--seconds", "1",
+                                    "--max-tokens", "200", "--ignore-eos", "--timeout-s", "1"});
+  BOOST_REQUIRE_MESSAGE(report.is_object(), ran.errors);
+  BOOST_TEST(report.at("failed") == 0, report.at("failures").dump());
+  BOOST_TEST(report.at("unfinished") == 0);
+  const json& status = report.at("status");
+  BOOST_TEST(status.at("429").get<int>() > 0);
+  BOOST_TEST(status.at("200").get<int>() + status.at("429").get<int>() +
+                 status.at("503").get<int>() + report.at("expired").get<int>() ==
+             report.at("requests").get<int>());
+  BOOST_TEST(one.wait_metric("cedar_answers_open", 0));
+}
+
 BOOST_AUTO_TEST_CASE(a_lost_node_fails) {
   server one;
   program load(CEDAR_PROGRAM, {"bench", "serve", "--url", url_of(one), "--concurrency", "1",
@@ -169,6 +200,7 @@ BOOST_AUTO_TEST_CASE(says_what_is_wrong) {
   BOOST_TEST(contains(said({"--topology", "/nowhere.yaml"}, 1), "/nowhere.yaml"));
   said({}, 2);
   said({"--url", gone, "--rate", "5", "--concurrency", "2"}, 2);
+  BOOST_TEST(contains(said({"--url", gone, "--timeout-s", "60"}, 2), "--deadline-s"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -69,6 +69,22 @@ BOOST_AUTO_TEST_CASE(is_refused_in_good_order) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(expires_when_the_server_says_so) {
+  const std::string event =
+      "data: {\"error\":{\"message\":\"late\",\"code\":\"deadline_exceeded\"}}\n\n";
+  const load_answer answer = read(200, chunk("a") + event);
+  BOOST_TEST(answer.is_expired);
+  BOOST_TEST(answer.failure.empty(), answer.failure);
+  BOOST_TEST(!answer.is_whole());
+  // The event is the stream's last: its end must come, too.
+  const load_answer cut = read(200, chunk("a") + event, fail(errc::peer_lost, "closed"));
+  BOOST_TEST(says(cut, "closed"));
+  const load_answer lost = read(
+      200, chunk("a") + "data: {\"error\":{\"message\":\"lost\",\"code\":\"unavailable\"}}\n\n");
+  BOOST_TEST(!lost.is_expired);
+  BOOST_TEST(says(lost, "lost"));
+}
+
 BOOST_AUTO_TEST_CASE(fails_for_a_reason) {
   BOOST_TEST(says(read(200, chunk("a") + usage), "[DONE]"));
   BOOST_TEST(says(read(200, chunk("a") + "data: {\"error\":{\"message\":\"lost\"}}\n\n"), "lost"));
