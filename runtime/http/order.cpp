@@ -70,6 +70,37 @@ api_result<generation_order> order_maker::make(const chat_ask& ask) const {
   return out;
 }
 
+api_result<std::uint32_t> order_maker::new_tokens_of(const generation_ask& ask, std::size_t length,
+                                                     const char* param) const {
+  const auto too_long = [](const std::string& why, const char* member) {
+    return tl::unexpected(bad_request(why, member, "context_length_exceeded"));
+  };
+  if (length > limits_.context_max)
+    return too_long(fmt::format("the prompt has {} tokens, the context holds {}; shorten it",
+                                length, limits_.context_max),
+                    param);
+  const std::uint64_t held =
+      limits_.kv_positions_max == 0 ? limits_.context_max : limits_.kv_positions_max;
+  if (length > held)
+    return too_long(fmt::format("the prompt has {} tokens, the KV of this server holds {} "
+                                "positions; shorten it",
+                                length, held),
+                    param);
+  // The last token of an answer takes no position.
+  const auto room_for = [&](std::uint64_t positions) {
+    return static_cast<std::uint32_t>(positions - length + 1);
+  };
+  const std::uint32_t room = room_for(std::min<std::uint64_t>(limits_.context_max, held));
+  if (!ask.new_tokens_max) return room;
+  const std::uint32_t wanted = std::min(*ask.new_tokens_max, room_for(limits_.context_max));
+  if (wanted > room)
+    return too_long(fmt::format("a prompt of {} tokens and an answer of {} take {} positions, the "
+                                "KV of this server holds {}; ask for at most {} tokens",
+                                length, wanted, length + wanted - 1, held, room),
+                    "max_tokens");
+  return wanted;
+}
+
 api_result<generation_order> order_maker::make(
     response_kind kind, const generation_ask& ask,
     const std::vector<std::vector<token_id>>& prompts) const {
@@ -100,16 +131,11 @@ api_result<generation_order> order_maker::make(
     out.head.seed = request.sampling.seed;
   }
   for (const std::vector<token_id>& prompt : prompts) {
-    if (prompt.size() > limits_.context_max)
-      return tl::unexpected(
-          bad_request(fmt::format("the prompt has {} tokens, the context holds {}; shorten it",
-                                  prompt.size(), limits_.context_max),
-                      param, "context_length_exceeded"));
+    const auto new_tokens = new_tokens_of(ask, prompt.size(), param);
+    if (!new_tokens) return tl::unexpected(new_tokens.error());
     const auto length = static_cast<std::uint32_t>(prompt.size());
-    // The last token of an answer takes no position.
-    const std::uint32_t room = limits_.context_max - length + 1;
     request.prompt = prompt;
-    request.new_tokens_max = std::min(ask.new_tokens_max.value_or(room), room);
+    request.new_tokens_max = *new_tokens;
     out.prompt_tokens += length;
     for (request.sampling.choice = 0; request.sampling.choice < ask.n; ++request.sampling.choice) {
       out.requests.push_back(request);

@@ -46,13 +46,17 @@ class order_maker {
               const session::service_limits& limits)
       : model_(model), vocabulary_(vocabulary), limits_(limits) {}
 
-  /// Errors: 404 (another model), 400 (a prompt that does not fit the context or the vocabulary,
-  /// sampling options beyond their rules).
+  /// Errors: 404 (another model), 400 (a prompt that does not fit the context or the vocabulary; a
+  /// prompt and an answer that all KV there is could not hold; sampling options beyond their
+  /// rules). An answer that the client did not limit is limited to what fits.
   api_result<generation_order> make(const completion_ask& ask) const;
   api_result<generation_order> make(const chat_ask& ask) const;
 
  private:
   api_result<std::vector<token_id>> tokens_of(const completion_ask::prompt& prompt) const;
+  /// For a prompt of `length` tokens, given by the member `param`.
+  api_result<std::uint32_t> new_tokens_of(const generation_ask& ask, std::size_t length,
+                                          const char* param) const;
   api_result<generation_order> make(response_kind kind, const generation_ask& ask,
                                     const std::vector<std::vector<token_id>>& prompts) const;
 

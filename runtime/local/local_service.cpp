@@ -18,7 +18,7 @@ local_service::~local_service() {
 }
 
 session::service_limits local_service::limits() const {
-  return {limits_.context_max, limits_.vocabulary, limits_.eos_token};
+  return session::service_limits_of(limits_);
 }
 
 request_id local_service::submit(session::generation_request request,
@@ -38,7 +38,10 @@ void local_service::cancel(request_id request) {
 
 session::service_status local_service::status() const {
   const std::scoped_lock lock(mutex_);
-  return {{{"engine", "local", !failure_}}, failure_ ? failure_->message : "", load_};
+  session::service_status out{
+      {{"engine", "local", !failure_}}, failure_ ? failure_->message : "", load_};
+  out.kv_positions_max = limits_.kv_positions();
+  return out;
 }
 
 void local_service::start(submission order) {

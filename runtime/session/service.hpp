@@ -58,7 +58,12 @@ struct service_limits {
   std::uint32_t context_max = 1;  ///< positions of one request, prompt included
   std::uint32_t vocabulary = 0;
   token_id eos_token = 1;
+  std::uint64_t kv_positions_max = 0;  ///< of all requests together; 0: no bound
 };
+
+inline service_limits service_limits_of(const scheduler_limits& limits) {
+  return {limits.context_max, limits.vocabulary, limits.eos_token, limits.kv_positions()};
+}
 
 class generation_service {
  public:

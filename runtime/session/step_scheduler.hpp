@@ -47,6 +47,13 @@ struct scheduler_limits {
   std::uint32_t kv_granule = 1;  ///< positions that KV is given out in
   /// KV of all requests together; the default is no bound.
   std::uint64_t kv_granules = std::numeric_limits<std::uint64_t>::max();
+
+  /// Positions that the KV of all requests together holds; 0: no bound.
+  std::uint64_t kv_positions() const noexcept {
+    return kv_granules > std::numeric_limits<std::uint64_t>::max() / kv_granule
+               ? 0
+               : kv_granules * kv_granule;
+  }
 };
 
 struct step_outcome {

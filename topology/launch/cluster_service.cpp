@@ -27,10 +27,7 @@ std::string milliseconds_since(std::chrono::steady_clock::time_point begin) {
 }  // namespace
 
 cluster_service::cluster_service(cluster& pipeline)
-    : cluster_(pipeline),
-      kv_positions_max_(std::uint64_t{pipeline.plan_->limits().kv_granule} *
-                        pipeline.plan_->limits().kv_granules),
-      thread_([this] { run(); }) {}
+    : cluster_(pipeline), thread_([this] { run(); }) {}
 
 cluster_service::~cluster_service() {
   cluster_.events_.push(cluster::end_event{});
@@ -38,8 +35,8 @@ cluster_service::~cluster_service() {
 }
 
 session::service_limits cluster_service::limits() const {
-  const auto limits = scheduler_limits_of(*cluster_.plan_, cluster_.model_->config());
-  return {limits.context_max, limits.vocabulary, limits.eos_token};
+  return session::service_limits_of(
+      scheduler_limits_of(*cluster_.plan_, cluster_.model_->config()));
 }
 
 request_id cluster_service::submit(session::generation_request request,
@@ -70,7 +67,7 @@ session::service_status cluster_service::status() const {
       out.units.push_back({(*cluster_.plan_)[unit].name, node.name, !down_.contains(node.id)});
   out.recoveries = recoveries_;
   for (const auto& [name, edge] : edges_) out.edges.push_back(edge);
-  out.kv_positions_max = kv_positions_max_;
+  out.kv_positions_max = limits().kv_positions_max;
   for (const node_plan& node : cluster_.plan_->nodes()) {
     const auto lost = losses_.find(node.id);
     out.node_losses[node.name] = lost == losses_.end() ? 0 : lost->second;

@@ -55,7 +55,6 @@ class cluster_service final : public session::generation_service {
   void say(const std::string& what) const;
 
   cluster& cluster_;
-  const std::uint64_t kv_positions_max_;
   mutable std::mutex mutex_;
   std::uint64_t next_ticket_ = 1;  ///< guarded by mutex_
   std::optional<error> failure_;  ///< guarded by mutex_; written by the thread only

@@ -56,6 +56,24 @@ BOOST_AUTO_TEST_CASE(leave_nothing_at_the_door) {
   one.check_whole();
 }
 
+BOOST_AUTO_TEST_CASE(tell_how_much_kv_there_is_at_all) {
+  world one(server_options_of_tests(), 1, 256);
+  BOOST_TEST(metric(one.port, "cedar_kv_positions_max") == 256);
+  const json ask = ask_for("Once upon a time", 400);
+  for (int again = 0; again < 2; ++again) {
+    const http_reply reply = one.post(ask);
+    BOOST_TEST(reply.status == 400);
+    BOOST_TEST(contains(reply.body, "the KV of this server holds 256"), reply.body);
+  }
+  BOOST_TEST(one.service->submitted() == 1U);
+  json fits = ask;
+  fits["max_tokens"] = 240;
+  const http_reply reply = one.post(fits);
+  BOOST_TEST(reply.status == 200);
+  BOOST_TEST(json::parse(reply.body).at("usage").at("completion_tokens") == 240);
+  one.check_whole();
+}
+
 BOOST_AUTO_TEST_CASE(leave_nothing_in_the_scheduler) {
   world one;
   // Its queue holds 8: some of the choices are refused, those that were not are given up.

@@ -19,11 +19,13 @@ const stage::model_source& model() {
   return **opened;
 }
 
-std::unique_ptr<local::local_engine> engine_of(std::uint32_t requests_max) {
+std::unique_ptr<local::local_engine> engine_of(std::uint32_t requests_max,
+                                               std::uint64_t kv_positions) {
   static const auto backend = kernels::make_backend("cpu");
   BOOST_REQUIRE(backend);
-  auto opened = local::local_engine::open(model(), *backend,
-                                          {.rows_per_step = 16, .requests_max = requests_max});
+  auto opened = local::local_engine::open(
+      model(), *backend,
+      {.rows_per_step = 16, .requests_max = requests_max, .kv_positions = kv_positions});
   BOOST_REQUIRE_MESSAGE(opened, (opened ? "" : opened.error().message));
   return std::move(*opened);
 }
@@ -75,8 +77,8 @@ json ask_for(const std::string& prompt, std::uint32_t max_tokens, bool stream) {
           {"temperature", 0}, {"ignore_eos", true}, {"stream", stream}};
 }
 
-world::world(http::server_options options, std::uint32_t requests_max)
-    : engine_(engine_of(requests_max)),
+world::world(http::server_options options, std::uint32_t requests_max, std::uint64_t kv_positions)
+    : engine_(engine_of(requests_max, kv_positions)),
       local_(std::make_unique<local::local_service>(*engine_, 8)),
       service(std::make_unique<watched_service>(*local_)) {
   auto opened = http::server::open(*service, vocabulary(), options);

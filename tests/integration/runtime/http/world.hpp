@@ -1,5 +1,5 @@
-// A server over the engine of this process, for one test: cedar-tiny, one request at a time unless
-// told, few rows a step.
+// A server over the engine of this process, for one test: cedar-tiny, one request at a time and KV
+// for all unless told, few rows a step.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ nlohmann::json ask_for(const std::string& prompt, std::uint32_t max_tokens, bool
 class world {
  public:
   explicit world(http::server_options options = server_options_of_tests(),
-                 std::uint32_t requests_max = 1);
+                 std::uint32_t requests_max = 1, std::uint64_t kv_positions = 0);
 
   http_reply post(const nlohmann::json& body) const {
     return exchange(port, "POST", "/v1/completions", body.dump());
