@@ -14,6 +14,7 @@
 #include "runtime/text/tokenizer.hpp"
 #include "tools/cedar/commands.hpp"
 #include "tools/cedar/embedded.hpp"
+#include "tools/cedar/number_check.hpp"
 #include "tools/cedar/pipeline.hpp"
 
 namespace cedar::tools {
@@ -125,7 +126,8 @@ void add_make_checkpoint(CLI::App& app, int& exit_code) {
   command->add_option("--tokenizer", chosen->tokenizer,
                       "Folder with tokenizer.json, or the file (default: that beside --like, else "
                       "a small one of 2048 tokens)");
-  command->add_option("--seed", chosen->seed, "The same seed gives the same bytes (default: 1)");
+  command->add_option("--seed", chosen->seed, "The same seed gives the same bytes (default: 1)")
+      ->check(whole_number());
   command->add_option("-o,--output", chosen->out, "Folder to make")->required();
   command->callback([chosen, &exit_code] {
     const result<void> ran = run(*chosen);

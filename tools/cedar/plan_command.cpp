@@ -8,6 +8,7 @@
 
 #include "runtime/model/config.hpp"
 #include "tools/cedar/commands.hpp"
+#include "tools/cedar/number_check.hpp"
 #include "tools/cedar/pipeline.hpp"
 #include "topology/document/document.hpp"
 #include "topology/plan/plan.hpp"
@@ -113,7 +114,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_option("--load", chosen->load,
                       "REQUESTSxPOSITIONS that costs are for; default: the topology's limits");
   command->add_option("--rate", chosen->rate, "Decode steps a second, for bytes a second")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_between(0, 1e9));
   command->add_option("--json", chosen->json, "Write the plan as JSON to a file, or -");
   command->add_option("--svg", chosen->svg, "Write a drawing of the plan to a file, or -");
   command->callback([chosen, &exit_code] { exit_code = run(*chosen); });

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "tools/cedar/number_check.hpp"
+
 namespace cedar::tools {
 
 namespace {
@@ -52,12 +54,9 @@ const char* const sampling_keys =
 
 void add_sampling_options(CLI::App& command, sampling_arguments& arguments) {
   flow::sampling_options& options = arguments.options;
-  const auto whole = [](const std::string& text) {
-    return number_of<std::uint64_t>(text) ? "" : text + " is not a whole number, 0 or more";
-  };
   command.add_option("--temperature", options.temperature, "0: the most probable token (default)");
   command.add_option("--top-k", options.top_k, "Keep the K most probable tokens; 0: all")
-      ->check(whole);
+      ->check(whole_number());
   command.add_option("--top-p", options.top_p,
                      "Keep the smallest set of at least this probability");
   command.add_option("--min-p", options.min_p,
@@ -71,7 +70,7 @@ void add_sampling_options(CLI::App& command, sampling_arguments& arguments) {
   command
       .add_option("--seed", arguments.seed,
                   "The same seed gives the same answer; drawn and printed if not given")
-      ->check(whole);
+      ->check(whole_number());
   command
       .add_option_function<std::vector<std::string>>(
           "--logit-bias",
