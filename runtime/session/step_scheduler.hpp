@@ -76,10 +76,13 @@ class step_scheduler {
   explicit step_scheduler(const scheduler_limits& limits)
       : limits_(limits), kv_(limits.kv_granule, limits.kv_granules) {}
 
-  /// Queues requests, all or none. Errors, naming the request by its place: invalid_argument (empty
-  /// prompt, a token outside the vocabulary, sampling options beyond their rules), capacity (prompt
-  /// and forced ids do not fit the context; prompt and answer may need more KV than there is; the
-  /// queue is full).
+  /// Whether submit() would ever take a request. Errors: invalid_argument (empty prompt, a token
+  /// outside the vocabulary, sampling options beyond their rules), capacity (prompt and forced ids
+  /// do not fit the context; prompt and answer may need more KV than there is).
+  result<void> check(const generation_request& request) const;
+
+  /// Queues requests, all or none. Errors, naming the request by its place: those of check();
+  /// capacity (the queue is full).
   result<std::vector<request_id>> submit(const std::vector<generation_request>& requests);
 
   /// The next step, or nothing: no rows to run, or as many steps in flight as allowed.
@@ -132,7 +135,6 @@ class step_scheduler {
   };
   using request_map = std::map<request_id, request_state>;
 
-  result<void> check(const generation_request& request) const;
   request_state state_of(const generation_request& ask) const;
   void admit();
   std::uint32_t runnable_rows(const request_state& request) const noexcept;

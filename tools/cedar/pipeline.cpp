@@ -9,6 +9,7 @@
 #include "runtime/local/local_service.hpp"
 #include "tools/cedar/summary.hpp"
 #include "topology/launch/cluster_service.hpp"
+#include "topology/launch/node_runtime.hpp"
 #include "topology/plan/render.hpp"
 
 namespace cedar::tools {
@@ -147,6 +148,13 @@ void pipeline::interrupt() {
 
 const stage::model_source& pipeline::model() const noexcept {
   return cluster_ ? cluster_->model() : *source_;
+}
+
+result<void> pipeline::check(const session::generation_request& request) const {
+  const session::step_scheduler judge(
+      cluster_ ? topology::scheduler_limits_of(cluster_->topology(), cluster_->model().config())
+               : engine_->scheduler_limits(1));
+  return judge.check(request);
 }
 
 std::uint32_t pipeline::rows_per_step() const noexcept {

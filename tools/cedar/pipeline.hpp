@@ -55,6 +55,8 @@ class pipeline {
   /// that may wait, without a topology.
   std::unique_ptr<session::generation_service> service(std::uint32_t queue_max);
   const stage::model_source& model() const noexcept;
+  /// What generating `request` would refuse. Errors: those of step_scheduler::check().
+  result<void> check(const session::generation_request& request) const;
   /// Prompt rows that one step takes.
   std::uint32_t rows_per_step() const noexcept;
 

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -12,6 +11,7 @@
 #include "runtime/text/tokenizer.hpp"
 #include "tools/cedar/commands.hpp"
 #include "tools/cedar/pipeline.hpp"
+#include "tools/cedar/prompts_file.hpp"
 #include "tools/cedar/sampling_arguments.hpp"
 
 namespace cedar::tools {
@@ -34,73 +34,14 @@ struct options {
   sampling_arguments sampling;
 };
 
-/// One line of a prompts file, or the one prompt of the command line.
-struct prompt_line {
-  std::string text;
-  std::uint32_t new_tokens_max = 0;
-  bool chat = false;
-  sampling_arguments sampling;
-  std::optional<session::prefill_mode> mode{};  ///< none: the pipeline's
-};
-
-result<std::uint32_t> read_count(const json& value, const std::string& where) {
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 1'000'000'000)
-    return fail(errc::malformed, where + ": max_tokens must be a whole number, not negative");
-  return value.get<std::uint32_t>();
-}
-
-/// {"prompt": TEXT, "max_tokens": N, "chat": true|false, "mode": "exact"|"bounded"} and
-/// sampling_keys; only the prompt is required, the command line has the rest.
-result<prompt_line> read_line(const std::string& line, const std::string& where,
-                              const options& defaults) {
-  const json value = json::parse(line, nullptr, false);
-  if (!value.is_object()) return fail(errc::malformed, where + ": not a JSON object");
-  prompt_line out{{}, defaults.new_tokens_max, defaults.chat, defaults.sampling, {}};
-  for (const auto& [key, member] : value.items()) {
-    if (key == "prompt" && member.is_string()) {
-      out.text = member.get<std::string>();
-    } else if (key == "max_tokens") {
-      const result<std::uint32_t> count = read_count(member, where);
-      if (!count) return fail(count.error());
-      out.new_tokens_max = *count;
-    } else if (key == "chat" && member.is_boolean()) {
-      out.chat = member.get<bool>();
-    } else if (key == "mode" && member.is_string()) {
-      out.mode = session::prefill_mode_of(member.get<std::string>());
-      if (!out.mode)
-        return fail(errc::malformed,
-                    where + ": mode must be \"exact\" or \"bounded\", not " + member.dump());
-    } else {
-      const result<bool> sampling = read_sampling(key, member, out.sampling);
-      if (!sampling) return fail(sampling.error().with(where));
-      if (!*sampling)
-        return fail(
-            errc::malformed,
-            where + ": unknown key or wrong type: '" + key +
-                "'; known are prompt (text), max_tokens, chat (true, false), mode (text), " +
-                sampling_keys);
-    }
-  }
-  if (!value.contains("prompt")) return fail(errc::malformed, where + ": no 'prompt'");
-  return out;
-}
-
 result<std::vector<prompt_line>> read_prompts(const options& chosen) {
-  if (chosen.prompt_given)
-    return std::vector<prompt_line>{
-        {chosen.prompt, chosen.new_tokens_max, chosen.chat, chosen.sampling, {}}};
-  std::ifstream file(chosen.prompts);
-  if (!file) return fail(errc::not_found, "cannot read " + chosen.prompts.string());
-  std::vector<prompt_line> out;
-  std::string line;
-  for (std::size_t number = 1; std::getline(file, line); ++number) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    auto read = read_line(line, chosen.prompts.string() + ":" + std::to_string(number), chosen);
-    if (!read) return fail(read.error());
-    out.push_back(std::move(*read));
-  }
-  if (out.empty()) return fail(errc::invalid_argument, chosen.prompts.string() + " has no prompt");
-  return out;
+  prompt_line given;
+  given.new_tokens_max = chosen.new_tokens_max;
+  given.chat = chosen.chat;
+  given.sampling = chosen.sampling;
+  if (!chosen.prompt_given) return read_prompts_file(chosen.prompts, given);
+  given.text = chosen.prompt;
+  return std::vector{given};
 }
 
 /// How the chats among the prompts are framed.
@@ -178,6 +119,32 @@ void print_json(std::size_t index, const session::generation_request& request, c
   fmt::print("{}\n", line.dump());
 }
 
+/// Of all lines, or what is wrong with all that are wrong.
+result<std::vector<session::generation_request>> requests_of(const options& chosen,
+                                                             const std::vector<prompt_line>& lines,
+                                                             const chat_frame& frame,
+                                                             const pipeline& engine,
+                                                             const text::tokenizer& tokenizer) {
+  std::vector<session::generation_request> out;
+  line_mistakes mistakes;
+  for (const prompt_line& line : lines) {
+    auto tokens = encode(tokenizer, line, frame);
+    if (!tokens) {
+      mistakes.add(line.where, tokens.error());
+      continue;
+    }
+    session::generation_request& request = out.emplace_back();
+    request.prompt = std::move(*tokens);
+    request.mode = line.mode.value_or(engine.mode());
+    request.new_tokens_max = line.new_tokens_max;
+    request.ignore_eos = chosen.ignore_eos;
+    request.sampling = with_seed(line.sampling);
+    if (const auto fits = engine.check(request); !fits) mistakes.add(line.where, fits.error());
+  }
+  if (const auto all_right = mistakes.outcome(); !all_right) return fail(all_right.error());
+  return out;
+}
+
 result<void> run(const options& chosen) {
   const result<chat_frame> frame = chat_frame_of(chosen);
   if (!frame) return fail(frame.error());
@@ -189,27 +156,17 @@ result<void> run(const options& chosen) {
   const auto tokenizer = text::tokenizer::load(model.folder() / "tokenizer.json");
   if (!tokenizer) return fail(tokenizer.error());
 
-  std::vector<session::generation_request> requests;
+  const auto requests = requests_of(chosen, *lines, *frame, **pipeline, *tokenizer);
+  if (!requests) return fail(requests.error());
   std::vector<answer> answers;
-  for (const prompt_line& line : *lines) {
-    auto tokens = encode(*tokenizer, line, *frame);
-    if (!tokens && chosen.prompt_given) return fail(tokens.error());
-    if (!tokens) return fail(tokens.error().with("prompt " + std::to_string(requests.size() + 1)));
-    session::generation_request request;
-    request.prompt = std::move(*tokens);
-    request.mode = line.mode.value_or((*pipeline)->mode());
-    request.new_tokens_max = line.new_tokens_max;
-    request.ignore_eos = chosen.ignore_eos;
-    request.sampling = with_seed(line.sampling);
-    requests.push_back(std::move(request));
+  for (std::size_t i = 0; i < requests->size(); ++i)
     answers.push_back({text::stream_decoder(*tokenizer, {.skip_special = true}), {}, {}, {}});
-  }
   const token_id eos = model.config().eos_token;
   session::generation_sink sink;
   sink.on_row = [&](std::size_t index, const session::row_event& row) {
     answer& to = answers[index];
     to.finish = row.finish;
-    if (row.in_prompt || requests[index].new_tokens_max == 0) return;
+    if (row.in_prompt || (*requests)[index].new_tokens_max == 0) return;
     if (row.finish == session::finish_reason::stop && row.token == eos) return;
     to.tokens.push_back(row.token);
     // An id beyond the tokenizer has no text; models may have more rows than tokens.
@@ -220,7 +177,7 @@ result<void> run(const options& chosen) {
     std::fwrite(piece->data(), 1, piece->size(), stdout);
     std::fflush(stdout);
   };
-  const auto used = (*pipeline)->generator().generate(requests, sink);
+  const auto used = (*pipeline)->generator().generate(*requests, sink);
   if (!used) {
     if (chosen.prompt_given && !answers.front().text.empty()) fmt::print("\n");
     return fail(used.error());
@@ -231,16 +188,16 @@ result<void> run(const options& chosen) {
     if (chosen.prompt_given)
       fmt::print("{}\n", rest);
     else
-      print_json(i, requests[i], answers[i], (*used)[i]);
+      print_json(i, (*requests)[i], answers[i], (*used)[i]);
   }
   std::fflush(stdout);
-  if (chosen.prompt_given && cut_by_context(requests.front(), answers.front()))
+  if (chosen.prompt_given && cut_by_context(requests->front(), answers.front()))
     fmt::print(stderr,
                "cedar: the context is full after {} tokens of the prompt and {} of the answer; a "
                "topology's limits.context may allow more\n",
-               requests.front().prompt.size(), answers.front().tokens.size());
-  if (chosen.prompt_given && has_noise(requests.front()))
-    fmt::print(stderr, "cedar: seed {}\n", requests.front().sampling.seed);
+               requests->front().prompt.size(), answers.front().tokens.size());
+  if (chosen.prompt_given && has_noise(requests->front()))
+    fmt::print(stderr, "cedar: seed {}\n", requests->front().sampling.seed);
   return (*pipeline)->finish(*used);
 }
 

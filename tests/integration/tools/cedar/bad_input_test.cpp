@@ -214,6 +214,33 @@ BOOST_AUTO_TEST_CASE(a_wrong_line_of_a_prompts_file_is_named_by_number) {
   check_refused(work.run_lines("\n"), {"prompts.jsonl", "no prompt"});
 }
 
+BOOST_AUTO_TEST_CASE(all_wrong_lines_of_a_prompts_file_are_told_at_once) {
+  workplace work;
+  const finished ran = work.run_lines(R"({"prompt": "a"}
+{"prompt"
+{"prompt": "b", "mode": "fast"}
+
+{"prompt": ""}
+{"prompt": "c", "temperature": -1}
+{"prompt": "d", "max_tokens": 1}
+)");
+  check_refused(ran, {"prompts.jsonl:2: not a JSON object\n", "prompts.jsonl:3: mode ",
+                      "prompts.jsonl:5: the prompt is empty\n", "prompts.jsonl:6: temperature "});
+  BOOST_TEST(!contains(ran.errors, "jsonl:1:"), ran.errors);
+  BOOST_TEST(!contains(ran.errors, "jsonl:7:"), ran.errors);
+  // What only the model can say.
+  work.write_topology(work.good + "limits: {context: 4}\n");
+  const finished longer = work.run_lines(R"({"prompt": "a"}
+{"prompt": "a cat and a dog and a cat and a dog"}
+
+{"prompt": "a", "logit_bias": {"2048": 1}}
+{"prompt": "a dog and a cat and a dog and a cat"}
+)");
+  check_refused(longer, {"prompts.jsonl:2: the prompt has ", "prompts.jsonl:4: the logit bias of ",
+                         "prompts.jsonl:5: the prompt has "});
+  BOOST_TEST(!contains(longer.errors, "jsonl:1:"), longer.errors);
+}
+
 BOOST_AUTO_TEST_CASE(files_that_cannot_be_written_are_named) {
   const workplace work;
   check_refused(work.command({"run", "-p", "hello", "--trace", "/nowhere/trace.json"}),
