@@ -4,11 +4,13 @@
 #include <CLI/CLI.hpp>
 #include <exception>
 
+#include "runtime/transport/ucx/hangup.hpp"
 #include "tools/cedar/commands.hpp"
 #include "tools/cedar/inspect.hpp"
 #include "tools/cedar/status.hpp"
 
 int main(int argc, char** argv) {
+  cedar::transport::ucx::give_back_hangup();
   CLI::App app("cedar: serves DeepSeek-V4.1-Flash as a dataflow of actors", "cedar");
   app.require_subcommand(1);
   app.set_version_flag("--version", CEDAR_VERSION);

@@ -15,6 +15,7 @@
 #include <optional>
 
 #include "tools/cedar/commands.hpp"
+#include "tools/cedar/signal_watch.hpp"
 #include "topology/launch/node.hpp"
 #include "topology/launch/secret.hpp"
 
@@ -77,9 +78,6 @@ int await_signal(const sigset_t& signals, std::optional<std::chrono::millisecond
 class returning_node {
  public:
   explicit returning_node(options& chosen) : chosen_(chosen) {
-    sigemptyset(&to_end_);
-    sigaddset(&to_end_, SIGTERM);
-    sigaddset(&to_end_, SIGINT);
     all_ = to_end_;
     sigaddset(&all_, SIGCHLD);
     sigprocmask(SIG_BLOCK, &all_, &before_);
@@ -119,7 +117,7 @@ class returning_node {
     int status = 0;
     while (waitpid(child, &status, WNOHANG) != child) {
       const int number = await_signal(all_, std::nullopt);
-      if (number != SIGTERM && number != SIGINT) continue;
+      if (number == 0 || sigismember(&to_end_, number) == 0) continue;
       kill(child, SIGKILL);
       waitpid(child, &status, 0);
       return std::nullopt;
@@ -128,7 +126,7 @@ class returning_node {
   }
 
   options& chosen_;
-  sigset_t to_end_{};
+  sigset_t to_end_ = ending_signals();
   sigset_t all_{};
   sigset_t before_{};
 };

@@ -63,7 +63,7 @@ class pipeline {
   /// Of requests that do not say it: the command line's, else the topology's, else exact.
   session::prefill_mode mode() const noexcept;
 
-  /// What Ctrl-C and SIGTERM do from now on, instead of interrupt(); nullptr: nothing. With a
+  /// What Ctrl-C, SIGTERM and SIGHUP do from now on, instead of interrupt(); nullptr: nothing. With a
   /// topology or options.serves.
   void react_to_signals(std::function<void()> reaction);
   /// Ends what a topology's pipeline is running; another one's ends with its process.

@@ -130,8 +130,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--request-seconds", chosen->request_s,
                       "Longest time for one answer, from its request on; 0: none. A request may "
                       "ask for less (timeout)");
-  command->add_option("--drain-seconds", chosen->drain_s,
-                      "After SIGTERM, longest wait for answers that have begun");
+  command->add_option(
+      "--drain-seconds", chosen->drain_s,
+      "After SIGTERM (or Ctrl-C, or SIGHUP), longest wait for answers that have begun");
   command->callback([chosen, &exit_code] {
     const result<void> ran = run(*chosen);
     if (!ran) exit_code = report_error(ran.error());

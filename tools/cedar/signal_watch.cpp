@@ -12,12 +12,20 @@
 
 namespace cedar::tools {
 
+sigset_t ending_signals() {
+  sigset_t out;
+  sigemptyset(&out);
+  sigaddset(&out, SIGINT);
+  sigaddset(&out, SIGTERM);
+  struct sigaction hangup {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  if (hangup.sa_handler != SIG_IGN) sigaddset(&out, SIGHUP);
+  return out;
+}
+
 signal_watch::signal_watch() : stop_(eventfd(0, EFD_CLOEXEC)) {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  const sigset_t signals = ending_signals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signals_ = signalfd(-1, &signals, SFD_CLOEXEC);
   thread_ = std::thread([this] { watch(); });
 }
@@ -28,7 +36,6 @@ signal_watch::~signal_watch() {
   thread_.join();
   ::close(signals_);
   ::close(stop_);
-  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 void signal_watch::react(std::function<void()> reaction) {

@@ -1,6 +1,8 @@
-// Turns Ctrl-C and SIGTERM into calls.
+// Turns Ctrl-C, SIGTERM and SIGHUP into calls.
 //
-// The signals are blocked in every thread that is started later, so it is made first.
+// 1. The signals are blocked in every thread that is started later, so it is made first.
+// 2. They stay blocked when the watch is gone: whoever had one is about to end by itself, and a
+//    signal that comes while it puts things away must not end it half-way.
 #pragma once
 
 #include <signal.h>
@@ -10,6 +12,9 @@
 #include <thread>
 
 namespace cedar::tools {
+
+/// SIGINT, SIGTERM, and SIGHUP unless this process was started to ignore it (nohup).
+sigset_t ending_signals();
 
 class signal_watch {
  public:
@@ -27,7 +32,6 @@ class signal_watch {
 
   int stop_;
   int signals_ = -1;
-  sigset_t before_{};
   std::mutex mutex_;
   std::function<void()> reaction_;  ///< guarded by mutex_
   bool seen_ = false;  ///< guarded by mutex_

@@ -159,11 +159,32 @@ BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(client)
 
-BOOST_DATA_TEST_CASE(is_interrupted_mid_answer, data::make({SIGINT, SIGTERM}), number) {
+BOOST_DATA_TEST_CASE(is_interrupted_mid_answer, data::make({SIGINT, SIGTERM, SIGHUP}), number) {
   long_run run;
   BOOST_REQUIRE(run.client.wait_output(" "));
   run.client.signal(number);
   check_end(run, 130, "interrupted", 1s);
+}
+
+BOOST_DATA_TEST_CASE(is_interrupted_again_and_again, data::make({SIGTERM, SIGHUP}), number) {
+  long_run run;
+  BOOST_REQUIRE(run.client.wait_output(" "));
+  const auto until = clock::now() + patience;
+  do {
+    run.client.signal(number);
+  } while (!run.client.wait_end(1ms) && clock::now() < until);
+  // Not 128 + number: it ended by itself.
+  check_end(run, 130, "interrupted", 0ms);
+}
+
+BOOST_AUTO_TEST_CASE(goes_on_without_its_terminal_when_told_to) {
+  // As nohup does.
+  const auto before = ::signal(SIGHUP, SIG_IGN);
+  long_run run;
+  ::signal(SIGHUP, before);
+  BOOST_REQUIRE(run.client.wait_output(" "));
+  run.client.signal(SIGHUP);
+  check_end(run, 0, "", patience);
 }
 
 BOOST_DATA_TEST_CASE(is_interrupted_while_starting, data::make(moments_ms), moment) {

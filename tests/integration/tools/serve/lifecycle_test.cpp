@@ -2,6 +2,8 @@
 // why. Method: a server of two processes, clients that leave, signals.
 #include <signal.h>
 
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <list>
 #include <system_error>
@@ -10,6 +12,7 @@
 
 using namespace cedar::test;
 using nlohmann::json;
+namespace data = boost::unit_test::data;
 
 namespace {
 
@@ -21,11 +24,15 @@ json endless(bool stream = true) {
   return out;
 }
 
-void stop(server& one) {
-  one.process.signal(SIGTERM);
+void check_ended(server& one) {
   BOOST_TEST(one.process.wait_end());
   BOOST_TEST(one.process.code() == 0, one.process.errors());
   BOOST_TEST(one.process.processes().empty());
+}
+
+void stop(server& one) {
+  one.process.signal(SIGTERM);
+  check_ended(one);
 }
 
 }  // namespace
@@ -74,6 +81,21 @@ BOOST_AUTO_TEST_CASE(finishes_what_has_begun_when_told_to_stop) {
   BOOST_TEST(one.process.processes().empty());
   BOOST_TEST(idle.closed());
   BOOST_CHECK_THROW(http_client{one.port}, std::system_error);
+}
+
+BOOST_DATA_TEST_CASE(ends_by_itself_however_often_it_is_told_to,
+                     data::make({SIGINT, SIGTERM, SIGHUP}), number) {
+  server one;
+  http_client client(one.port);
+  client.send("POST", "/v1/completions", endless().dump());
+  client.wait_for("data: ");
+  // The first lets the answer go on, the second ends it, more change nothing.
+  const auto until = std::chrono::steady_clock::now() + patience;
+  do {
+    one.process.signal(number);
+  } while (!one.process.wait_end(1ms) && std::chrono::steady_clock::now() < until);
+  check_ended(one);
+  BOOST_TEST(contains(client.receive().body, "interrupted"));
 }
 
 BOOST_AUTO_TEST_CASE(refuses_more_than_its_queue_holds) {

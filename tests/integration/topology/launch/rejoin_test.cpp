@@ -76,18 +76,19 @@ BOOST_AUTO_TEST_CASE(waits_for_a_client_and_for_its_successor) {
   check_end(node, 0);
 }
 
-BOOST_AUTO_TEST_CASE(has_no_limit_but_a_signal_ends_either_side) {
+BOOST_DATA_TEST_CASE(has_no_limit_but_a_signal_ends_either_side, data::make({SIGTERM, SIGHUP}),
+                     number) {
   const joining here;
   program server(CEDAR_PROGRAM, here.serve_arguments());
   program node(CEDAR_PROGRAM, rejoining(joining::node_arguments(server, "node1")));
   port_of(server);
-  node.signal(SIGTERM);
+  node.signal(number);
   check_end(node, 0);
   BOOST_REQUIRE(server.wait_errors("lost node 'node1'"));
   // It asks for the node again.
   BOOST_REQUIRE(
       server.wait_errors("bringing the pipeline back\ncedar: waiting for node 'node1': "));
-  server.signal(SIGTERM);
+  server.signal(number);
   check_end(server, 0);
 }
 
