@@ -64,7 +64,8 @@ std::string header_text(std::span<const tensor_source> tensors, std::span<const 
 }  // namespace
 
 result<void> replace_file(const std::filesystem::path& path,
-                          std::span<const std::span<const std::byte>> parts) {
+                          std::span<const std::span<const std::byte>> parts,
+                          const std::stop_token& stop) {
   const auto problem = [&](std::string_view what) {
     return fail(errc::io, fmt::format("{}: {}", path.string(), what));
   };
@@ -77,17 +78,24 @@ result<void> replace_file(const std::filesystem::path& path,
   if (descriptor < 0)
     return problem("create: " + std::error_code(errno, std::generic_category()).message());
   result<void> written;
-  for (const auto& part : parts)
+  const auto look = [&] {
+    if (written && stop.stop_requested()) written = fail(errc::cancelled, "interrupted");
+  };
+  for (const auto& part : parts) {
+    look();
     if (written) written = write_all(descriptor, part);
+  }
   // mkostemp makes the file private; a result file has ordinary permissions.
   ::fchmod(descriptor, 0644);
   if (written && ::fsync(descriptor) != 0)
     written = fail(errc::io, std::error_code(errno, std::generic_category()).message());
   ::close(descriptor);
+  look();
   if (written && std::rename(temporary.c_str(), path.c_str()) != 0)
     written = fail(errc::io, std::error_code(errno, std::generic_category()).message());
   if (!written) {
     ::unlink(temporary.c_str());
+    if (written.error().code == errc::cancelled) return written;
     return problem("write: " + written.error().message);
   }
   return {};
@@ -95,7 +103,8 @@ result<void> replace_file(const std::filesystem::path& path,
 
 result<void> write_safetensors(const std::filesystem::path& path,
                                std::span<const tensor_source> tensors,
-                               const std::map<std::string, std::string>& metadata) {
+                               const std::map<std::string, std::string>& metadata,
+                               const std::stop_token& stop) {
   const std::vector<std::size_t> order = file_order(tensors);
   const std::string header = header_text(tensors, order, metadata);
   std::array<std::byte, header_length_bytes> length_field{};
@@ -103,7 +112,7 @@ result<void> write_safetensors(const std::filesystem::path& path,
     length_field[i] = static_cast<std::byte>(header.size() >> (8 * i));
   std::vector<std::span<const std::byte>> parts{length_field, std::as_bytes(std::span(header))};
   for (const std::size_t i : order) parts.push_back(tensors[i].bytes);
-  return replace_file(path, parts);
+  return replace_file(path, parts, stop);
 }
 
 }  // namespace cedar::store

@@ -101,27 +101,30 @@ class new_folder {
   bool made_;
 };
 
-result<void> write_group(const fs::path& path, tensors group, std::uint64_t seed) {
+result<void> write_group(const fs::path& path, tensors group, std::uint64_t seed,
+                         const std::stop_token& stop) {
   std::vector<std::byte> bytes(bytes_of(group));
   std::vector<store::tensor_source> sources;
   std::span<std::byte> rest(bytes);
   for (const model::expected_tensor& tensor : group) {
+    if (stop.stop_requested()) return fail(errc::cancelled, "interrupted");
     const std::span<std::byte> own = rest.first(tensor.bytes());
     rest = rest.subspan(own.size());
     fill_random(tensor, seed, own);
     sources.push_back({tensor.name, tensor.dtype, tensor.shape, own});
   }
-  return store::write_safetensors(path, sources, {{"format", "pt"}});
+  return store::write_safetensors(path, sources, {{"format", "pt"}}, stop);
 }
 
 result<void> write_weights(new_folder& folder, const std::vector<tensors>& groups,
-                           std::uint64_t seed) {
-  if (groups.size() == 1) return write_group(folder.add("model.safetensors"), groups[0], seed);
+                           std::uint64_t seed, const std::stop_token& stop) {
+  if (groups.size() == 1)
+    return write_group(folder.add("model.safetensors"), groups[0], seed, stop);
   nlohmann::json index;
   std::uint64_t total = 0;
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const std::string name = fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, groups.size());
-    if (const auto done = write_group(folder.add(name), groups[i], seed); !done) return done;
+    if (const auto done = write_group(folder.add(name), groups[i], seed, stop); !done) return done;
     for (const model::expected_tensor& tensor : groups[i]) index["weight_map"][tensor.name] = name;
     total += bytes_of(groups[i]);
   }
@@ -132,7 +135,8 @@ result<void> write_weights(new_folder& folder, const std::vector<tensors>& group
 }  // namespace
 
 result<written_checkpoint> write_random_checkpoint(const fs::path& folder,
-                                                   const checkpoint_contents& contents) {
+                                                   const checkpoint_contents& contents,
+                                                   const std::stop_token& stop) {
   const model::config_reading reading = model::read_config_text({contents.config, "config.json"});
   if (!reading.config)
     return fail(reading.code, fmt::format("{}", fmt::join(reading.errors, "\n")));
@@ -142,7 +146,7 @@ result<written_checkpoint> write_random_checkpoint(const fs::path& folder,
   if (const auto fits = filled->check_room(bytes_of(all)); !fits) return fail(fits.error());
 
   const std::vector<tensors> groups = split(all, contents.file_bytes_max);
-  result<void> written = write_weights(*filled, groups, contents.seed);
+  result<void> written = write_weights(*filled, groups, contents.seed, stop);
   if (written && !contents.tokenizer.empty())
     written = filled->write("tokenizer.json", contents.tokenizer);
   if (written) written = filled->write("config.json", contents.config);

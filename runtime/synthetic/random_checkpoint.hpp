@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 
 #include "runtime/base/result.hpp"
@@ -25,10 +26,12 @@ struct written_checkpoint {
 };
 
 /// Writes config.json, tokenizer.json, and model.safetensors or shards with their index to
-/// `folder`, which is made if it does not exist. The same contents give the same bytes. After an
-/// error nothing of it is left. Errors: those of read_config_text() for the configuration; refused
-/// if `folder` holds anything; capacity if the file system has too little room; io.
+/// `folder`, which is made if it does not exist. The same contents give the same bytes. `stop` is
+/// looked at before every tensor. After an error nothing of it is left. Errors: those of
+/// read_config_text() for the configuration; refused if `folder` holds anything; capacity if the
+/// file system has too little room; io; cancelled (`stop`).
 result<written_checkpoint> write_random_checkpoint(const std::filesystem::path& folder,
-                                                   const checkpoint_contents& contents);
+                                                   const checkpoint_contents& contents,
+                                                   const std::stop_token& stop = {});
 
 }  // namespace cedar::synthetic

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <stop_token>
 
 #include "runtime/synthetic/random_checkpoint.hpp"
 #include "runtime/synthetic/reduced_config.hpp"
@@ -16,6 +17,7 @@
 #include "tools/cedar/embedded.hpp"
 #include "tools/cedar/number_check.hpp"
 #include "tools/cedar/pipeline.hpp"
+#include "tools/cedar/signal_watch.hpp"
 
 namespace cedar::tools {
 
@@ -68,6 +70,9 @@ result<document> tokenizer_for(const options& chosen) {
 }
 
 result<void> run(const options& chosen) {
+  std::stop_source stop;
+  signal_watch watch;
+  watch.react([&] { stop.request_stop(); });
   auto layers = synthetic::parse_layers(chosen.layers);
   if (!layers) return fail(layers.error().with("--layers"));
   const auto original = original_config(chosen);
@@ -91,7 +96,8 @@ result<void> run(const options& chosen) {
       {std::move(*layers), chosen.experts, vocabulary, chosen.engram_rows, *classes});
   if (!config) return fail(config.error());
   const auto written = synthetic::write_random_checkpoint(
-      chosen.out, {std::move(*config), std::move(tokenizer_text->text), chosen.seed});
+      chosen.out, {std::move(*config), std::move(tokenizer_text->text), chosen.seed},
+      stop.get_token());
   if (!written) return fail(written.error());
   fmt::print("{}: {} tensors in {} file{}, {} bytes written; text by {}\n", chosen.out.string(),
              written->tensors, written->files, written->files == 1 ? "" : "s", written->bytes,

@@ -1,7 +1,12 @@
 // Goal: `cedar make-checkpoint` makes a folder that the other commands take as a checkpoint, and
 // says what is wrong otherwise. Method: small ones, inspected and run; one wrong input each.
+#include <signal.h>
+
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/integration/support/golden_prompt.hpp"
 #include "tests/integration/support/program.hpp"
@@ -9,6 +14,7 @@
 
 using namespace cedar::test;
 using nlohmann::json;
+namespace data = boost::unit_test::data;
 
 namespace {
 
@@ -60,6 +66,32 @@ BOOST_AUTO_TEST_CASE(makes_what_inspect_and_run_take) {
   const finished again = work.make({"--like", tiny, "--layers", "0", "--experts", "4"});
   BOOST_TEST(again.code == 1);
   BOOST_TEST(contains(again.errors, "is not empty"), again.errors);
+}
+
+/// The first file that lies in `folder` within our patience; empty if none does.
+std::filesystem::path first_file(const std::filesystem::path& folder) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < until) {
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) return entry.path();
+    std::this_thread::sleep_for(1ms);
+  }
+  return {};
+}
+
+BOOST_DATA_TEST_CASE(leaves_nothing_when_it_is_interrupted, data::make({SIGINT, SIGTERM, SIGHUP}),
+                     number) {
+  // A layer of released widths: it is being written for long enough to be met.
+  const workplace work;
+  program making(CEDAR_PROGRAM,
+                 {"make-checkpoint", "-o", work.out, "--layers", "0", "--experts", "8"});
+  const std::filesystem::path temporary = first_file(work.out);
+  BOOST_TEST_REQUIRE(contains(temporary.filename().string(), ".safetensors."));
+  making.signal(number);
+  BOOST_TEST(making.wait_end());
+  BOOST_TEST(making.code() == 130);
+  BOOST_TEST(contains(making.errors(), "cedar: interrupted"), making.errors());
+  BOOST_TEST(!std::filesystem::exists(work.out));
 }
 
 BOOST_AUTO_TEST_CASE(says_what_is_wrong) {

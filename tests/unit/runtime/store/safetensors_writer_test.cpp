@@ -83,6 +83,19 @@ BOOST_AUTO_TEST_CASE(a_failed_write_leaves_nothing) {
   BOOST_TEST(!write_safetensors(folder.path() / "no" / "such.safetensors", tensors).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(a_stopped_write_leaves_the_old_file_alone) {
+  BOOST_REQUIRE(write_safetensors(path, tensors).has_value());
+  std::stop_source stop;
+  BOOST_TEST(write_safetensors(path, tensors, {}, stop.get_token()).has_value());
+  stop.request_stop();
+  const auto written = write_safetensors(path, std::span(tensors).first(1), {}, stop.get_token());
+  BOOST_REQUIRE(!written.has_value());
+  BOOST_TEST((written.error().code == cedar::errc::cancelled));
+  BOOST_TEST(safetensors_reader::open(path)->tensors().size() == tensors.size());
+  const auto files = std::filesystem::directory_iterator(folder.path());
+  BOOST_TEST(std::distance(begin(files), end(files)) == 1);
+}
+
 BOOST_AUTO_TEST_CASE(contradictory_sources_are_defects) {
   tensors[2].shape = {2, 2};
   BOOST_CHECK_THROW(static_cast<void>(write_safetensors(path, tensors)), cedar::defect);

@@ -105,6 +105,17 @@ BOOST_AUTO_TEST_CASE(shards_hold_the_same_model) {
   BOOST_TEST((logits(folder.path() / "one") == logits(folder.path() / "many")));
 }
 
+BOOST_AUTO_TEST_CASE(leaves_nothing_when_it_is_stopped) {
+  const test::temporary_folder folder;
+  std::stop_source stop;
+  stop.request_stop();
+  const auto written =
+      write_random_checkpoint(folder.path() / "made", contents(7), stop.get_token());
+  BOOST_TEST_REQUIRE(!written.has_value());
+  BOOST_TEST((written.error().code == errc::cancelled));
+  BOOST_TEST(!fs::exists(folder.path() / "made"));
+}
+
 BOOST_AUTO_TEST_CASE(refuses_a_folder_with_files_and_a_disk_without_room_and_leaves_nothing) {
   const test::temporary_folder folder;
   folder.write("used/file", "x");
