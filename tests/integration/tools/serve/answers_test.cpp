@@ -210,4 +210,19 @@ BOOST_AUTO_TEST_CASE(serves_without_a_topology) {
   BOOST_TEST(one.process.code() == 0);
 }
 
+BOOST_AUTO_TEST_CASE(take_the_time_of_emulated_links) {
+  topology_options options;
+  options.more = "links: [{between: [node0, node1], latency_ms: 40}]";
+  const server apart({"--emulate-links"}, options);
+  BOOST_TEST(contains(apart.process.errors(), "emulating links: node0 <-> node1 40 ms"),
+             apart.process.errors());
+  json ask = greedy("Once upon a time", 6);
+  ask["ignore_eos"] = true;
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string text = apart.completion(ask);
+  // Every token goes there and back.
+  BOOST_TEST(((std::chrono::steady_clock::now() - begin) >= 6 * 80ms));
+  BOOST_TEST(text == server().completion(ask));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -46,6 +46,19 @@ BOOST_AUTO_TEST_CASE(answers_like_one_process) {
   BOOST_TEST(contains(node.output(), "told to stop"), node.output());
 }
 
+BOOST_AUTO_TEST_CASE(takes_the_time_of_emulated_links) {
+  const joining here(2, "links: [{between: [node0, node1], latency_ms: 40}]\n");
+  std::vector<std::string> arguments = here.serve_arguments();
+  arguments.emplace_back("--emulate-links");
+  program server(CEDAR_PROGRAM, arguments);
+  program node(CEDAR_PROGRAM, joining::node_arguments(server, "node1"));
+  const std::vector<std::string> words = post_completion(port_of(server), 6, false);
+  const finished asked = run(words.front(), {words.begin() + 1, words.end()});
+  BOOST_TEST(!text_of(asked.output).empty());
+  // Every token goes there by the client's word, and back by that of the node that joined.
+  BOOST_TEST(asked.took.count() >= 6 * 80);
+}
+
 BOOST_AUTO_TEST_CASE(of_some_nodes_goes_with_spawning_others) {
   joining here(3);
   here.write_topology(replaced(here.topology(), ", start: join", ", start: spawn"));
