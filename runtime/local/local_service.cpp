@@ -1,5 +1,7 @@
 #include "runtime/local/local_service.hpp"
 
+#include <utility>
+
 namespace cedar::local {
 
 local_service::local_service(local_engine& engine, std::uint32_t queue_max)
@@ -44,6 +46,12 @@ session::service_status local_service::status() const {
   return out;
 }
 
+void local_service::interrupt() {
+  const std::scoped_lock lock(mutex_);
+  interrupt_ = true;
+  arrived_.notify_one();
+}
+
 void local_service::start(submission order) {
   if (failure_) return order.events.on_failed(*failure_);
   const auto ids = scheduler_.submit({std::move(order.request)});
@@ -54,13 +62,16 @@ void local_service::start(submission order) {
 bool local_service::take_orders() {
   std::vector<submission> submitted;
   std::vector<request_id> cancelled;
+  bool interrupted = false;
   {
     std::unique_lock lock(mutex_);
     load_ = scheduler_.load();
     if (scheduler_.requests() == 0)
-      arrived_.wait(lock, [&] { return stop_ || !submitted_.empty() || !cancelled_.empty(); });
+      arrived_.wait(
+          lock, [&] { return stop_ || interrupt_ || !submitted_.empty() || !cancelled_.empty(); });
     submitted.swap(submitted_);
     cancelled.swap(cancelled_);
+    interrupted = std::exchange(interrupt_, false);
     if (stop_) {
       lock.unlock();
       const error ended{errc::cancelled, "the server is stopping"};
@@ -69,6 +80,7 @@ bool local_service::take_orders() {
       return false;
     }
   }
+  if (interrupted) fail_all({errc::cancelled, "interrupted"});
   for (submission& order : submitted) start(std::move(order));
   for (const request_id ticket : cancelled)
     if (const auto running = requests_.cancel(ticket)) scheduler_.cancel(*running);
@@ -89,18 +101,21 @@ result<void> local_service::run_step(const flow::step_table& table) {
   return {};
 }
 
+/// For good: those to come fail, too.
+void local_service::fail_all(const error& why) {
+  {
+    const std::scoped_lock lock(mutex_);
+    failure_ = why;
+  }
+  scheduler_.fail_all();
+  requests_.fail_all(why);
+}
+
 void local_service::run() {
   while (take_orders()) {
     const auto table = scheduler_.next_step();
     if (!table) continue;
-    const result<void> ran = run_step(*table);
-    if (ran) continue;
-    {
-      const std::scoped_lock lock(mutex_);
-      failure_ = ran.error();
-    }
-    scheduler_.fail_all();
-    requests_.fail_all(ran.error());
+    if (const result<void> ran = run_step(*table); !ran) fail_all(ran.error());
   }
 }
 

@@ -26,6 +26,9 @@ class local_service final : public session::generation_service {
   request_id submit(session::generation_request request, session::request_events events) override;
   void cancel(request_id request) override;
   session::service_status status() const override;
+  /// Ends all requests, and those to come, with errc::cancelled, after the step that is being run.
+  /// From any thread.
+  void interrupt();
 
  private:
   struct submission {
@@ -35,6 +38,7 @@ class local_service final : public session::generation_service {
   };
 
   void run();
+  void fail_all(const error& why);
   /// Takes what came from other threads; waits for it while there is nothing to run. False: stop.
   bool take_orders();
   void start(submission order);
@@ -49,6 +53,7 @@ class local_service final : public session::generation_service {
   std::vector<request_id> cancelled_;
   std::uint64_t next_ticket_ = 1;
   bool stop_ = false;
+  bool interrupt_ = false;
   std::optional<error> failure_;
   session::scheduler_load load_;
 

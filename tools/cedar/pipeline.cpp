@@ -6,7 +6,6 @@
 #include <iostream>
 
 #include "kernels/registry/registry.hpp"
-#include "runtime/local/local_service.hpp"
 #include "tools/cedar/summary.hpp"
 #include "topology/launch/cluster_service.hpp"
 #include "topology/launch/node_runtime.hpp"
@@ -135,7 +134,9 @@ session::generator& pipeline::generator() noexcept {
 
 std::unique_ptr<session::generation_service> pipeline::service(std::uint32_t queue_max) {
   if (cluster_) return std::make_unique<topology::cluster_service>(*cluster_);
-  return std::make_unique<local::local_service>(*engine_, queue_max);
+  auto made = std::make_unique<local::local_service>(*engine_, queue_max);
+  local_ = made.get();
+  return made;
 }
 
 void pipeline::react_to_signals(std::function<void()> reaction) {
@@ -144,6 +145,7 @@ void pipeline::react_to_signals(std::function<void()> reaction) {
 
 void pipeline::interrupt() {
   if (cluster_) cluster_->interrupt();
+  if (local_ != nullptr) local_->interrupt();
 }
 
 const stage::model_source& pipeline::model() const noexcept {

@@ -13,7 +13,7 @@
 #include "kernels/ops/backend.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/base/trace.hpp"
-#include "runtime/local/local_engine.hpp"
+#include "runtime/local/local_service.hpp"
 #include "tools/cedar/signal_watch.hpp"
 #include "topology/launch/cluster.hpp"
 
@@ -51,8 +51,8 @@ class pipeline {
   ~pipeline();
 
   session::generator& generator() noexcept;
-  /// The same as a service, instead of generator(); the pipeline outlives it. `queue_max`: requests
-  /// that may wait, without a topology.
+  /// The same as a service, instead of generator(); the pipeline outlives it, and no interrupt()
+  /// comes after its end. `queue_max`: requests that may wait, without a topology.
   std::unique_ptr<session::generation_service> service(std::uint32_t queue_max);
   const stage::model_source& model() const noexcept;
   /// What generating `request` would refuse. Errors: those of step_scheduler::check().
@@ -63,10 +63,10 @@ class pipeline {
   /// Of requests that do not say it: the command line's, else the topology's, else exact.
   session::prefill_mode mode() const noexcept;
 
-  /// What Ctrl-C, SIGTERM and SIGHUP do from now on, instead of interrupt(); nullptr: nothing. With a
-  /// topology or options.serves.
+  /// What Ctrl-C, SIGTERM and SIGHUP do from now on, instead of interrupt(); nullptr: nothing. With
+  /// a topology or options.serves.
   void react_to_signals(std::function<void()> reaction);
-  /// Ends what a topology's pipeline is running; another one's ends with its process.
+  /// Ends what a topology's pipeline, or a service, is running.
   void interrupt();
 
   /// Trace file and summary, as far as asked for; then stops all processes. `used`: numbers of the
@@ -86,6 +86,7 @@ class pipeline {
   std::unique_ptr<stage::model_source> source_;
   std::unique_ptr<local::local_engine> engine_;
   std::unique_ptr<topology::cluster> cluster_;
+  local::local_service* local_ = nullptr;  ///< the service, without a topology
   std::unique_ptr<signal_watch> watch_;
 };
 

@@ -63,7 +63,7 @@ result<http::served_model> served(const pipeline& engine, const std::string& nam
   return out;
 }
 
-/// Until the first signal; then drains. A second one ends what a topology is running.
+/// Until the first signal; then drains. A second one ends what is running.
 result<void> serve(const options& chosen, pipeline& engine, session::generation_service& service) {
   const auto tokenizer = text::tokenizer::load(engine.model().folder() / "tokenizer.json");
   if (!tokenizer) return fail(tokenizer.error());

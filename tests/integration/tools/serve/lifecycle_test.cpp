@@ -83,19 +83,26 @@ BOOST_AUTO_TEST_CASE(finishes_what_has_begun_when_told_to_stop) {
   BOOST_CHECK_THROW(http_client{one.port}, std::system_error);
 }
 
-BOOST_DATA_TEST_CASE(ends_by_itself_however_often_it_is_told_to,
-                     data::make({SIGINT, SIGTERM, SIGHUP}), number) {
-  server one;
+/// Signals again and again until it has ended. The first lets the answer go on, the second ends it,
+/// more change nothing.
+void insist(server& one, int number) {
   http_client client(one.port);
   client.send("POST", "/v1/completions", endless().dump());
   client.wait_for("data: ");
-  // The first lets the answer go on, the second ends it, more change nothing.
   const auto until = std::chrono::steady_clock::now() + patience;
   do {
     one.process.signal(number);
   } while (!one.process.wait_end(1ms) && std::chrono::steady_clock::now() < until);
   check_ended(one);
   BOOST_TEST(contains(client.receive().body, "interrupted"));
+}
+
+BOOST_DATA_TEST_CASE(ends_by_itself_however_often_it_is_told_to,
+                     data::make({SIGINT, SIGTERM, SIGHUP}), number) {
+  server two_processes;
+  insist(two_processes, number);
+  server one_process({}, std::nullopt);
+  insist(one_process, number);
 }
 
 BOOST_AUTO_TEST_CASE(refuses_more_than_its_queue_holds) {
