@@ -15,16 +15,14 @@ std::uint32_t granule_of(const stage::model_source& source) {
 
 }  // namespace
 
-local_engine::local_engine(const stage::model_source& source, const engine_options& options,
-                           stage::embedding_stage embedding, stage::engram_stage engram,
-                           std::unique_ptr<stage::layer_stage> layers,
-                           std::unique_ptr<stage::head_stage> head)
+local_engine::local_engine(const stage::model_source& source, const kernels::backend& backend,
+                           const engine_options& options, stage::embedding_stage embedding,
+                           stage::engram_stage engram)
     : source_(source),
+      backend_(backend),
       options_(options),
       embedding_(std::move(embedding)),
-      engram_(std::move(engram)),
-      layers_(std::move(layers)),
-      head_(std::move(head)) {}
+      engram_(std::move(engram)) {}
 
 result<std::unique_ptr<local_engine>> local_engine::open(const stage::model_source& source,
                                                          const kernels::backend& backend,
@@ -39,16 +37,23 @@ result<std::unique_ptr<local_engine>> local_engine::open(const stage::model_sour
   if (!embedding) return fail(embedding.error());
   auto engram = source.make_engram();
   if (!engram) return fail(engram.error());
-  stage::layer_stage_options placed{0, source.config().layers - 1, used.requests_max,
-                                    used.context_max};
-  if (used.kv_positions > 0) placed.kv_granules = used.kv_positions / granule_of(source);
-  auto layers = source.make_layers(backend, placed);
+  std::unique_ptr<local_engine> made(
+      new local_engine(source, backend, used, std::move(*embedding), std::move(*engram)));
+  if (const result<void> whole = made->renew(); !whole) return fail(whole.error());
+  return made;
+}
+
+result<void> local_engine::renew() {
+  stage::layer_stage_options placed{0, source_.config().layers - 1, options_.requests_max,
+                                    options_.context_max};
+  if (options_.kv_positions > 0) placed.kv_granules = options_.kv_positions / granule_of(source_);
+  auto layers = source_.make_layers(backend_, placed);
   if (!layers) return fail(layers.error());
-  auto head = source.make_head(backend);
+  auto head = source_.make_head(backend_);
   if (!head) return fail(head.error());
-  return std::unique_ptr<local_engine>(new local_engine(source, used, std::move(*embedding),
-                                                        std::move(*engram), std::move(*layers),
-                                                        std::move(*head)));
+  layers_ = std::move(*layers);
+  head_ = std::move(*head);
+  return {};
 }
 
 session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max) const {

@@ -44,14 +44,20 @@ class local_engine final : public session::generator {
     head_->apply(verdict);
   }
 
+  /// Makes what holds state anew, as open() did: all requests are forgotten, weights stay mapped.
+  /// For who goes on after a step that failed. Errors: those of model_source's factories; then the
+  /// engine is as it was.
+  result<void> renew();
+
   const stage::layer_stage& layers() const noexcept { return *layers_; }
 
  private:
-  local_engine(const stage::model_source& source, const engine_options& options,
-               stage::embedding_stage embedding, stage::engram_stage engram,
-               std::unique_ptr<stage::layer_stage> layers, std::unique_ptr<stage::head_stage> head);
+  local_engine(const stage::model_source& source, const kernels::backend& backend,
+               const engine_options& options, stage::embedding_stage embedding,
+               stage::engram_stage engram);
 
   const stage::model_source& source_;
+  const kernels::backend& backend_;
   engine_options options_;
   stage::embedding_stage embedding_;
   stage::engram_stage engram_;

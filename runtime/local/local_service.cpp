@@ -41,7 +41,7 @@ void local_service::cancel(request_id request) {
 session::service_status local_service::status() const {
   const std::scoped_lock lock(mutex_);
   session::service_status out{
-      {{"engine", "local", !failure_}}, failure_ ? failure_->message : "", load_};
+      {{"engine", "local", !failure_}}, failure_ ? failure_->message : "", load_, recoveries_};
   out.kv_positions_max = limits_.kv_positions();
   return out;
 }
@@ -92,13 +92,22 @@ result<void> local_service::run_step(const flow::step_table& table) {
   if (!proposal) return fail(proposal.error());
   const result<session::step_outcome> outcome = scheduler_.accept(*proposal);
   if (!outcome) return fail(outcome.error());
-  engine_.apply(outcome->verdict);
+  // First of all: for the scheduler they are over, whatever becomes of the engine.
   for (const session::row_event& event : outcome->events) {
     requests_.row(event);
     if (event.finish != session::finish_reason::none)
       requests_.finished(event.request, *scheduler_.usage_of(event.request));
   }
+  engine_.apply(outcome->verdict);
   return {};
+}
+
+result<void> local_service::run_guarded(const flow::step_table& table) {
+  try {
+    return run_step(table);
+  } catch (const std::exception& thrown) {
+    return fail(errc::defect, thrown.what());
+  }
 }
 
 /// For good: those to come fail, too.
@@ -111,11 +120,22 @@ void local_service::fail_all(const error& why) {
   requests_.fail_all(why);
 }
 
+void local_service::recover(const error& why) {
+  for (const request_id request : scheduler_.fail_active()) requests_.failed(request, why);
+  if (const result<void> renewed = engine_.renew(); !renewed)
+    return fail_all(renewed.error().with(why.message));
+  {
+    const std::scoped_lock lock(mutex_);
+    ++recoveries_;
+  }
+  scheduler_.begin_epoch(epoch_id{scheduler_.epoch().value + 1});
+}
+
 void local_service::run() {
   while (take_orders()) {
     const auto table = scheduler_.next_step();
     if (!table) continue;
-    if (const result<void> ran = run_step(*table); !ran) fail_all(ran.error());
+    if (const result<void> ran = run_guarded(*table); !ran) recover(ran.error().with("engine"));
   }
 }
 

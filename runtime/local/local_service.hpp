@@ -14,7 +14,9 @@
 namespace cedar::local {
 
 /// Runs the engine in a thread of its own, which sleeps while there is nothing to do, and which
-/// calls the events. The destructor ends all requests with errc::cancelled.
+/// calls the events. A step that fails, be it by a defect, ends the requests that the engine held
+/// state of; it is renewed, and those that waited, and later ones, run. The destructor ends all
+/// requests with errc::cancelled.
 class local_service final : public session::generation_service {
  public:
   /// `engine` must outlive the service, and must be used by nobody else meanwhile. `queue_max`:
@@ -43,6 +45,10 @@ class local_service final : public session::generation_service {
   bool take_orders();
   void start(submission order);
   result<void> run_step(const flow::step_table& table);
+  /// A defect is an error of the step: this thread is the boundary that it does not cross.
+  result<void> run_guarded(const flow::step_table& table);
+  /// Ends what the engine held, and makes it anew.
+  void recover(const error& why);
 
   local_engine& engine_;
   session::scheduler_limits limits_;
@@ -54,7 +60,8 @@ class local_service final : public session::generation_service {
   std::uint64_t next_ticket_ = 1;
   bool stop_ = false;
   bool interrupt_ = false;
-  std::optional<error> failure_;
+  std::optional<error> failure_;  ///< why it cannot go on: interrupted, or not to be renewed
+  std::uint64_t recoveries_ = 0;
   session::scheduler_load load_;
 
   // Of the engine's thread.

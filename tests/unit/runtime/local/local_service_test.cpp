@@ -187,6 +187,33 @@ BOOST_AUTO_TEST_CASE(refuses_what_cannot_run) {
   wait_idle(service);
 }
 
+BOOST_AUTO_TEST_CASE(goes_on_after_a_defect) {
+  const auto engine = engine_of({.rows_per_step = 16, .requests_max = 1});
+  local::local_service service(*engine, 16);
+  client running, waiting, later;
+  gate held;
+  const auto hold = held.at(2);
+  service.submit(request_of(1, 200), running.events([&](std::size_t count) {
+    hold(count);
+    if (count == 2) throw std::logic_error("two owners of one page");
+  }));
+  held.wait();
+  service.submit(request_of(2, 4), waiting.events());
+  held.open();
+  const error why = running.wait().failure.value();
+  BOOST_TEST((why.code == errc::defect));
+  BOOST_TEST(why.message == "engine: two owners of one page");
+  BOOST_TEST(running.wait().tokens.size() == 2U);
+  BOOST_TEST(waiting.wait().tokens == alone(2, 4), boost::test_tools::per_element());
+  service.submit(request_of(1, 4), later.events());
+  BOOST_TEST(later.wait().tokens == alone(1, 4), boost::test_tools::per_element());
+  wait_idle(service);
+  BOOST_TEST(service.status().problem == "");
+  BOOST_TEST(service.status().recoveries == 1U);
+  BOOST_TEST(engine->layers().pages().pages_in_use() == 0U);
+  BOOST_TEST(running.wait().ends == 1U);
+}
+
 BOOST_AUTO_TEST_CASE(ends_everything_with_itself) {
   const auto engine = engine_of({.rows_per_step = 16, .requests_max = 1});
   client running, waiting, late;
