@@ -4,120 +4,18 @@
 // after.
 #include <signal.h>
 
-#include <atomic>
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
-#include <cstring>
-#include <fstream>
-#include <future>
-#include <iterator>
-#include <map>
-#include <thread>
+#include <sstream>
 
-#include "tests/integration/tools/serve/server.hpp"
+#include "tests/integration/tools/serve/fault_watch.hpp"
+#include "tests/integration/tools/serve/faults.hpp"
 
 using namespace cedar::test;
 using nlohmann::json;
 
 namespace {
-
-/// From a fault to its name, everywhere.
-/// Two seconds on a machine that has time for it; the case prints what it took.
-constexpr std::chrono::milliseconds named_within = 10s;
-
-json endless(const std::string& prompt = "Once upon a time") {
-  json out = greedy(prompt, 1900);
-  out["ignore_eos"] = true;
-  out["stream"] = true;
-  return out;
-}
-
-topology_options processes(int count) {
-  topology_options out;
-  if (count == 3) out.cuts = {3, 5};
-  return out;
-}
-
-/// The process of a node; -1 if there is none.
-pid_t pid_of(const server& one, const std::string& node) {
-  for (const pid_t pid : one.process.descendants()) {
-    std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline", std::ios::binary);
-    const std::string line((std::istreambuf_iterator<char>(file)),
-                           std::istreambuf_iterator<char>());
-    const std::string name = std::string("--name") + '\0' + node + '\0';
-    if (line.find(name) != std::string::npos) return pid;
-  }
-  return -1;
-}
-
-/// Waits for a process of `node` other than `old`.
-pid_t successor_of(const server& one, const std::string& node, pid_t old) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (std::chrono::steady_clock::now() < until) {
-    const pid_t now = pid_of(one, node);
-    if (now > 0 && now != old) return now;
-    std::this_thread::sleep_for(5ms);
-  }
-  BOOST_FAIL("no successor of " << node << "; the server said " << one.process.errors());
-  return -1;
-}
-
-bool is_ready(const server& one) {
-  return one.get("/ready").status == 200;
-}
-
-void wait_ready(server& one) {
-  const auto until = std::chrono::steady_clock::now() + patience;
-  while (!is_ready(one)) {
-    BOOST_REQUIRE_MESSAGE((std::chrono::steady_clock::now() < until),
-                          one.get("/ready").body << one.process.errors());
-    std::this_thread::sleep_for(20ms);
-  }
-}
-
-/// Looks at /ready all the time, and keeps the first problem.
-class ready_watch {
- public:
-  explicit ready_watch(std::uint16_t port)
-      : problem_(std::async(std::launch::async, [this, port] {
-          http_client client(port);
-          while (!over_) {
-            client.send("GET", "/ready");
-            const http_reply reply = client.receive();
-            if (reply.status == 503) return reply.body;
-            std::this_thread::sleep_for(1ms);
-          }
-          return std::string{};
-        })) {}
-
-  std::string problem() {
-    if (problem_.wait_for(named_within) != std::future_status::ready) over_ = true;
-    return problem_.get();
-  }
-
- private:
-  std::atomic<bool> over_{false};
-  std::future<std::string> problem_;
-};
-
-void stop(server& one) {
-  one.process.signal(SIGTERM);
-  BOOST_TEST(one.process.wait_end());
-  BOOST_TEST(one.process.code() == 0, one.process.errors());
-  BOOST_TEST(one.process.processes().empty());
-}
-
-struct victim {
-  int processes;
-  const char* node;
-  const char* stage;
-  int signal;
-
-  friend std::ostream& operator<<(std::ostream& out, const victim& one) {
-    return out << one.node << " of " << one.processes << " processes, " << strsignal(one.signal);
-  }
-};
 
 const std::vector<victim> victims{{2, "node1", "stage1", SIGKILL}, {2, "node1", "stage1", SIGSTOP},
                                   {3, "node1", "stage1", SIGKILL}, {3, "node1", "stage1", SIGSTOP},
@@ -134,41 +32,38 @@ BOOST_DATA_TEST_CASE(of_a_process_while_it_answers_are_named_and_pass,
   ask["temperature"] = 1.1;
   ask["seed"] = 5;
   const std::string before = one.completion(ask);
-  std::map<std::string, pid_t> pids;
-  for (const std::string node : {"node1", "node2"}) pids[node] = pid_of(one, node);
+  const auto pids = pids_of_nodes(one);
 
   http_client client(one.port);
   client.send("POST", "/v1/completions", endless().dump());
   client.wait_for("data: ");
-  ready_watch ready(one.port);
+  fault_watch watch(std::make_unique<http_client>(one.port), {lost.losses()});
   const auto begin = std::chrono::steady_clock::now();
-  ::kill(pids[lost.node], lost.signal);
+  ::kill(pids.at(lost.node), lost.signal);
   const auto events = events_of(client.receive().body);
-  const auto took = std::chrono::steady_clock::now() - begin;
-  BOOST_TEST((took < named_within));
-  BOOST_TEST_MESSAGE(lost << ": named after "
-                          << std::chrono::duration_cast<std::chrono::milliseconds>(took).count()
-                          << " ms");
+  const auto in_stream = std::chrono::steady_clock::now();
+  BOOST_TEST((in_stream - begin < named_within));
   const std::string text = json::parse(events.back()).at("error").at("message");
   // In a pipeline of three, a neighbour may be the first to notice.
-  const std::string name =
-      std::string("lost node '") + lost.node + "' (stage '" + lost.stage + "' layers ";
-  BOOST_TEST(contains(text, name), text);
-  const std::string problem = ready.problem();
-  BOOST_TEST(contains(problem, name), problem);
+  BOOST_TEST(contains(text, lost.name()), text);
+  const auto seen = watch.wait();
+  BOOST_TEST(contains(seen.problem, lost.name()), seen.problem);
+  BOOST_TEST(seen.counted);
+  BOOST_TEST(one.process.wait_errors(lost.name()), one.process.errors());
+  std::ostringstream what;
+  what << lost;
+  tell_times(what.str(), begin, in_stream, seen, std::chrono::steady_clock::now());
   BOOST_TEST(one.get("/health").status == 200);
 
   wait_ready(one);
   BOOST_TEST(one.completion(ask) == before);
   for (const auto& [node, pid] : pids)
     BOOST_TEST((pid_of(one, node) == pid) == (node != lost.node), node);
-  const std::string labels = std::string("{node=\"") + lost.node + "\"}";
-  BOOST_TEST(one.metric("cedar_node_losses_total" + labels) == 1);
+  BOOST_TEST(one.metric(lost.losses()) == 1);
   BOOST_TEST(one.metric("cedar_recoveries_total") >= 1);
-  BOOST_TEST(one.metric("cedar_scheduler_requests_running") == 0);
-  BOOST_TEST(one.metric("cedar_kv_positions") == 0);
+  BOOST_TEST(one.wait_metric("cedar_scheduler_requests_running", 0));
+  BOOST_TEST(one.wait_metric("cedar_kv_positions", 0));
   stop(one);
-  BOOST_TEST(contains(one.process.errors(), name), one.process.errors());
   BOOST_TEST(contains(one.process.errors(), "serving again after "), one.process.errors());
 }
 

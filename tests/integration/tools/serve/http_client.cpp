@@ -74,7 +74,10 @@ void http_client::send(const std::string& method, const std::string& path,
 
 bool http_client::read_more() {
   char bytes[65536];
-  const ssize_t some = ::recv(socket_, bytes, sizeof bytes, 0);
+  ssize_t some = 0;
+  // With a limit of time it is not begun again after a signal, such as of a child's end.
+  do some = ::recv(socket_, bytes, sizeof bytes, 0);
+  while (some < 0 && errno == EINTR);
   check(some >= 0, "recv");
   received_.append(bytes, static_cast<std::size_t>(some));
   return some > 0;

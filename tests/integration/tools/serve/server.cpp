@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tests/integration/tools/serve/fault_watch.hpp"
+
 namespace cedar::test {
 
 using nlohmann::json;
@@ -11,9 +13,9 @@ namespace {
 
 std::vector<std::string> arguments_of(const temporary_folder& folder,
                                       const std::vector<std::string>& more,
-                                      const std::optional<topology_options>& topology) {
-  std::vector<std::string> out{"serve", "-m", checkpoint_of("cedar-tiny").string(), "--listen",
-                               "127.0.0.1:0"};
+                                      const std::optional<topology_options>& topology,
+                                      const std::filesystem::path& model) {
+  std::vector<std::string> out{"serve", "-m", model.string(), "--listen", "127.0.0.1:0"};
   if (topology) {
     out.push_back("--topology");
     out.push_back(folder.write("t.yaml", topology_text(*topology)).string());
@@ -25,8 +27,8 @@ std::vector<std::string> arguments_of(const temporary_folder& folder,
 }  // namespace
 
 server::server(const std::vector<std::string>& more,
-               const std::optional<topology_options>& topology)
-    : process(CEDAR_PROGRAM, arguments_of(folder, more, topology)) {
+               const std::optional<topology_options>& topology, const std::filesystem::path& model)
+    : process(CEDAR_PROGRAM, arguments_of(folder, more, topology, model)) {
   const std::string begin = "listening on http://127.0.0.1:";
   if (!process.wait_output(begin) || !process.wait_output("\n"))
     throw std::runtime_error("cedar serve does not listen: " + process.errors());
@@ -42,9 +44,7 @@ std::string server::completion(json body) const {
 }
 
 double server::metric(const std::string& name) const {
-  const std::string text = get("/metrics").body;
-  const std::size_t at = text.find("\n" + name + " ");
-  return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size() + 2));
+  return value_of(get("/metrics").body, name);
 }
 
 bool server::wait_metric(const std::string& name, double value) const {

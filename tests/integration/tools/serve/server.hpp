@@ -16,7 +16,8 @@ namespace cedar::test {
 struct server {
   /// Two processes, unless `topology` is nothing.
   explicit server(const std::vector<std::string>& more = {},
-                  const std::optional<topology_options>& topology = topology_options{});
+                  const std::optional<topology_options>& topology = topology_options{},
+                  const std::filesystem::path& model = checkpoint_of("cedar-tiny"));
 
   http_reply post(const std::string& path, const nlohmann::json& body) const {
     return exchange(port, "POST", path, body.dump());
