@@ -91,6 +91,8 @@ struct metrics::parts {
           .Add({});
   prometheus::Family<prometheus::Counter>& node_losses =
       counters(registry, "cedar_node_losses_total", "Times that a node was lost");
+  prometheus::Family<prometheus::Counter>& link_losses = counters(
+      registry, "cedar_link_losses_total", "Times that two nodes lost each other, not the client");
   prometheus::Gauge& up_seconds =
       gauges(registry, "cedar_up_seconds", "Time since the server was made").Add({});
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
@@ -137,6 +139,9 @@ std::string metrics::text(const session::service_status& pipeline, std::uint32_t
   raise(parts_->recoveries, static_cast<double>(pipeline.recoveries));
   for (const auto& [node, losses] : pipeline.node_losses)
     raise(parts_->node_losses.Add({{"node", node}}), static_cast<double>(losses));
+  for (const auto& [ends, losses] : pipeline.link_losses)
+    raise(parts_->link_losses.Add({{"node", ends.first}, {"peer", ends.second}}),
+          static_cast<double>(losses));
   for (const session::edge_status& edge : pipeline.edges) {
     raise(parts_->edge_messages.Add({{"edge", edge.edge}}), static_cast<double>(edge.messages));
     raise(parts_->edge_bytes.Add({{"edge", edge.edge}}), static_cast<double>(edge.bytes));

@@ -49,6 +49,9 @@ struct service_status {
   scheduler_load load;
   std::uint64_t recoveries = 0;  ///< times that the pipeline failed and came back
   std::map<std::string, std::uint64_t> node_losses{};  ///< times that each node was lost
+  /// Times that two nodes lost each other, by their names; pairs that exchange messages, without
+  /// the one that takes requests: whom that loses is a lost node.
+  std::map<std::pair<std::string, std::string>, std::uint64_t> link_losses{};
   std::vector<edge_status> edges{};  ///< by name; while requests run, at most some seconds old
   std::uint64_t kv_positions_max = 0;  ///< of all requests together; 0: no bound
 };

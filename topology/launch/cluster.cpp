@@ -109,8 +109,11 @@ error cluster::describe_loss(const lost_event& lost) {
   return out;
 }
 
-/// "node 'front' lost node 'back' (stage 'decoder' layers 6-11, head): no heartbeat ...".
-error cluster::describe_cut(const cut_event& cut) const {
+/// "node 'front' lost node 'back' (stage 'decoder' layers 6-11, head): no heartbeat ...". Both ends
+/// of a link tell.
+error cluster::describe_cut(const cut_event& cut) {
+  const std::pair<node_id, node_id> ends = std::minmax(cut.node, cut.peer);
+  if (cuts_.insert(ends).second) ++link_losses_[ends];
   return cut.reason.with(name_of(cut.node) + " lost " + name_of(cut.peer) + " (" +
                          units_of(cut.peer) + ")");
 }

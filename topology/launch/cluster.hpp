@@ -184,7 +184,7 @@ class cluster final : public session::generator {
   result<void> await_joining(const std::set<node_id>& nodes);
   /// News of an older epoch, or of a connection whose end is known.
   bool is_stale(const event& news) const;
-  error describe_cut(const cut_event& cut) const;
+  error describe_cut(const cut_event& cut);
 
   /// Takes news until `done` holds all nodes. `step` tells what they have to do, for texts: "join".
   result<void> await(const progress_set& done, const std::string& step);
@@ -264,7 +264,8 @@ class cluster final : public session::generator {
   std::set<node_id> blamed_;  ///< have to be started again, though they are not lost
   std::set<node_id> former_;  ///< lost, and somebody may still be connected to what is gone
   std::map<node_id, epoch_id> back_since_;  ///< the first wiring of those that were lost
-  std::set<std::pair<node_id, node_id>> cuts_;  ///< nodes that have lost each other
+  std::set<std::pair<node_id, node_id>> cuts_;  ///< nodes that have lost each other; lower id first
+  std::map<std::pair<node_id, node_id>, std::uint64_t> link_losses_;  ///< of such nodes, ever
   std::function<void(event&)> others_;  ///< while coming back: takes other news
   std::string last_refusal_;
   std::optional<error> failure_;  ///< why nothing can be generated any more

@@ -18,6 +18,20 @@ constexpr std::chrono::milliseconds backoff_max = 10s;
 /// After so long without a failure the next one is a first one again.
 constexpr std::chrono::seconds healthy_time = 60s;
 
+/// No losses yet of nodes that exchange messages, but for the client.
+std::map<std::pair<node_id, node_id>, std::uint64_t> links_of(const plan& topology) {
+  std::map<std::pair<node_id, node_id>, std::uint64_t> out;
+  const node_id client = topology.client().id;
+  for (const node_plan& one : topology.nodes())
+    for (const node_plan& other : topology.nodes())
+      if (one.id < other.id && one.id != client && other.id != client &&
+          topology.traffic(one.id, other.id).messages +
+                  topology.traffic(other.id, one.id).messages >
+              0)
+        out[{one.id, other.id}] = 0;
+  return out;
+}
+
 std::string milliseconds_since(std::chrono::steady_clock::time_point begin) {
   const auto passed = std::chrono::steady_clock::now() - begin;
   return std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(passed).count()) +
@@ -27,7 +41,7 @@ std::string milliseconds_since(std::chrono::steady_clock::time_point begin) {
 }  // namespace
 
 cluster_service::cluster_service(cluster& pipeline)
-    : cluster_(pipeline), thread_([this] { run(); }) {}
+    : cluster_(pipeline), link_losses_(links_of(*pipeline.plan_)), thread_([this] { run(); }) {}
 
 cluster_service::~cluster_service() {
   cluster_.events_.push(cluster::end_event{});
@@ -72,6 +86,9 @@ session::service_status cluster_service::status() const {
     const auto lost = losses_.find(node.id);
     out.node_losses[node.name] = lost == losses_.end() ? 0 : lost->second;
   }
+  for (const auto& [ends, losses] : link_losses_)
+    out.link_losses[{(*cluster_.plan_)[ends.first].name, (*cluster_.plan_)[ends.second].name}] =
+        losses;
   return out;
 }
 
@@ -85,6 +102,7 @@ void cluster_service::show(std::optional<error> failure) {
   if (!failure) down_.clear();
   down_.insert(cluster_.lost_.begin(), cluster_.lost_.end());
   losses_ = cluster_.losses_;
+  for (const auto& [ends, losses] : cluster_.link_losses_) link_losses_[ends] = losses;
   failure_ = std::move(failure);
 }
 
@@ -156,7 +174,6 @@ void cluster_service::take_trouble(cluster::event& news) {
   if (const auto* lost = std::get_if<cluster::lost_event>(&news)) {
     lose(cluster_.describe_loss(*lost));
   } else if (const auto* cut = std::get_if<cluster::cut_event>(&news)) {
-    cluster_.cuts_.emplace(cut->node, cut->peer);
     root_cause(cluster_.describe_cut(*cut));
   } else if (const auto* what = std::get_if<actors::fault>(&news)) {
     root_cause(what->what.with(what->where));

@@ -60,6 +60,7 @@ class cluster_service final : public session::generation_service {
   std::optional<error> failure_;  ///< guarded by mutex_; written by the thread only
   std::set<node_id> down_;  ///< guarded by mutex_
   std::map<node_id, std::uint64_t> losses_;  ///< guarded by mutex_
+  std::map<std::pair<node_id, node_id>, std::uint64_t> link_losses_;  ///< guarded by mutex_
   std::uint64_t recoveries_ = 0;  ///< guarded by mutex_
   std::map<std::string, session::edge_status> edges_;  ///< guarded by mutex_
 

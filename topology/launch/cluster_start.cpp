@@ -278,7 +278,6 @@ result<void> cluster::note(event& news) {
   } else if (const auto* lost = std::get_if<lost_event>(&news)) {
     return fail(describe_loss(*lost));
   } else if (const auto* cut = std::get_if<cut_event>(&news)) {
-    cuts_.emplace(cut->node, cut->peer);
     return fail(root_cause(describe_cut(*cut)));
   } else if (const auto* what = std::get_if<actors::fault>(&news)) {
     return fail(what->what.with(what->where));
