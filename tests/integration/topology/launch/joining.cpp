@@ -72,19 +72,6 @@ std::string joining::answer(std::uint32_t new_tokens) {
   return ran.output;
 }
 
-std::vector<std::string> post_completion(const std::string& port, std::uint32_t new_tokens,
-                                         bool stream) {
-  const std::string body = R"({"model": "cedar-tiny", "temperature": 0, "ignore_eos": true, )"
-                           R"("prompt": ")" +
-                           prompt + R"(", "max_tokens": )" + std::to_string(new_tokens) +
-                           (stream ? R"(, "stream": true})" : "}");
-  const std::string script =
-      "exec 3<>/dev/tcp/127.0.0.1/" + port +
-      "; printf 'POST /v1/completions HTTP/1.1\r\nHost: test\r\nConnection: close\r\n"
-      "Content-Length: %d\r\n\r\n%s' \"${#0}\" \"$0\" >&3; cat <&3";
-  return {"/bin/bash", "-c", script, body};
-}
-
 std::string port_of(program& server) {
   const std::string begin = "listening on http://127.0.0.1:";
   BOOST_REQUIRE_MESSAGE(server.wait_output(begin), server.errors());

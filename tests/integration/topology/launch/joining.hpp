@@ -39,10 +39,6 @@ class joining {
   std::string text_;
 };
 
-/// A program of the system that posts a completion to `port` of the host that it runs on, and
-/// prints the whole answer: words of a command.
-std::vector<std::string> post_completion(const std::string& port, std::uint32_t new_tokens,
-                                         bool stream);
 /// The port that a server listens at; it must.
 std::string port_of(program& server);
 /// The text in an answer that is not streamed.

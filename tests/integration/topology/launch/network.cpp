@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <stdexcept>
 #include <thread>
 
 #include "tests/integration/support/program.hpp"
@@ -65,50 +66,71 @@ std::string device(int host) {
   return "cable" + std::to_string(host);
 }
 
+/// Of the switch, where the cable of `host` ends.
+std::string port(int host) {
+  return "port" + std::to_string(host);
+}
+
 }  // namespace
 
-std::string two_hosts::enter() {
+std::string hosts::enter() {
   return found("nsenter");
 }
 
-two_hosts::two_hosts() {
+hosts::hosts(std::size_t count) : holders_(count, -1) {
   for (pid_t& holder : holders_) {
     int failed = 0;
     holder = hold(failed);
     BOOST_REQUIRE_EQUAL(failed, 0);
   }
-  const finished linked =
-      run(found("ip"), {"link", "add", device(0), "netns", std::to_string(holders_[0]), "type",
-                        "veth", "peer", "name", device(1), "netns", std::to_string(holders_[1])});
-  BOOST_REQUIRE_MESSAGE(linked.code == 0, linked.errors);
-  for (int host = 0; host < 2; ++host) {
-    configure(host,
-              {"addr", "add", "10.77.0." + std::to_string(host + 1) + "/24", "dev", device(host)});
-    configure(host, {"link", "set", device(host), "up"});
-    configure(host, {"link", "set", "lo", "up"});
-  }
-  for (int host = 0; host < 2; ++host) await_carrier(host);
 }
 
-two_hosts::~two_hosts() {
+hosts::~hosts() {
   for (const pid_t holder : holders_) release(holder);
 }
 
-std::vector<std::string> two_hosts::on(int host, const std::vector<std::string>& words) const {
+std::vector<std::string> hosts::on(int host, const std::vector<std::string>& words) const {
   std::vector<std::string> out{"--target", std::to_string(holders_[host]), "--net", "--mount"};
   out.insert(out.end(), words.begin(), words.end());
   return out;
 }
 
-void two_hosts::configure(int host, const std::vector<std::string>& arguments) const {
+void hosts::move_to(int host) const {
+  const std::string path = "/proc/" + std::to_string(holders_[host]) + "/ns/net";
+  const int space = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool moved = ::setns(space, CLONE_NEWNET) == 0;
+  ::close(space);
+  if (!moved) throw std::runtime_error(path + ": " + std::strerror(errno));
+}
+
+void hosts::link(int host, const std::string& device, int peer_host,
+                 const std::string& peer) const {
+  const finished linked = run(
+      found("ip"), {"link", "add", device, "netns", std::to_string(holders_[host]), "type", "veth",
+                    "peer", "name", peer, "netns", std::to_string(holders_[peer_host])});
+  BOOST_REQUIRE_MESSAGE(linked.code == 0, linked.errors);
+}
+
+void hosts::configure(int host, const std::vector<std::string>& arguments) const {
   std::vector<std::string> words{found("ip")};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const finished done = run(enter(), on(host, words));
   BOOST_REQUIRE_MESSAGE(done.code == 0, done.errors);
 }
 
+void hosts::bring_up() const {
+  const int count = static_cast<int>(holders_.size());
+  for (int host = 0; host < count; ++host) {
+    configure(host,
+              {"addr", "add", "10.77.0." + std::to_string(host + 1) + "/24", "dev", device(host)});
+    configure(host, {"link", "set", device(host), "up"});
+    configure(host, {"link", "set", "lo", "up"});
+  }
+  for (int host = 0; host < count; ++host) await_carrier(host);
+}
+
 /// The system takes up to a second to notice that both ends are up.
-void two_hosts::await_carrier(int host) const {
+void hosts::await_carrier(int host) const {
   const std::vector<std::string> look =
       on(host, {found("cat"), "/sys/class/net/" + device(host) + "/operstate"});
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -116,6 +138,11 @@ void two_hosts::await_carrier(int host) const {
     BOOST_REQUIRE((std::chrono::steady_clock::now() < until));
     std::this_thread::sleep_for(20ms);
   }
+}
+
+two_hosts::two_hosts() : hosts(2) {
+  link(0, device(0), 1, device(1));
+  bring_up();
 }
 
 void two_hosts::cut() const {
@@ -130,6 +157,29 @@ void two_hosts::plug() const {
   configure(0, {"link", "set", device(0), "up"});
 }
 
+three_hosts::three_hosts() : hosts(3) {
+  configure(0, {"link", "add", device(0), "type", "bridge"});
+  for (int host = 1; host < 3; ++host) {
+    link(0, port(host), host, device(host));
+    configure(0, {"link", "set", port(host), "master", device(0), "up"});
+  }
+  bring_up();
+}
+
+/// Ports that are isolated reach the switch itself, and not each other.
+void three_hosts::isolate(const char* on_or_off) const {
+  for (int host = 1; host < 3; ++host)
+    configure(0, {"link", "set", "dev", port(host), "type", "bridge_slave", "isolated", on_or_off});
+}
+
+void three_hosts::part() const {
+  isolate("on");
+}
+
+void three_hosts::join() const {
+  isolate("off");
+}
+
 boost::test_tools::assertion_result can_have_two_hosts(boost::unit_test::test_unit_id) {
   boost::test_tools::assertion_result no(false);
   for (const char* name : {"ip", "nsenter"}) {
@@ -142,6 +192,20 @@ boost::test_tools::assertion_result can_have_two_hosts(boost::unit_test::test_un
   release(holder);
   if (failed == 0) return true;
   no.message() << "this process may not create network namespaces: " << std::strerror(failed);
+  return no;
+}
+
+boost::test_tools::assertion_result can_have_three_hosts(boost::unit_test::test_unit_id test) {
+  boost::test_tools::assertion_result can = can_have_two_hosts(test);
+  if (!can) return can;
+  int failed = 0;
+  const pid_t holder = hold(failed);
+  const finished made = run(found("nsenter"), {"--target", std::to_string(holder), "--net",
+                                               found("ip"), "link", "add", "type", "bridge"});
+  release(holder);
+  if (made.code == 0) return true;
+  boost::test_tools::assertion_result no(false);
+  no.message() << "this system has no network bridges: " << made.errors;
   return no;
 }
 

@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "tests/integration/topology/launch/joining.hpp"
+#include "tests/integration/topology/launch/serving_hosts.hpp"
 
 using namespace cedar::test;
 namespace data = boost::unit_test::data;
@@ -20,10 +21,8 @@ std::vector<std::string> rejoining(std::vector<std::string> arguments) {
 }
 
 std::string answer_at(const std::string& port) {
-  std::vector<std::string> words = post_completion(port, 12, false);
-  const std::string program = words.front();
-  words.erase(words.begin());
-  return text_of(run(program, words).output);
+  const auto number = static_cast<std::uint16_t>(std::stoul(port));
+  return answer_of([number] { return std::make_unique<http_client>(number); });
 }
 
 void check_end(program& ended, int code) {

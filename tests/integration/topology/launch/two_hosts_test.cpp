@@ -7,6 +7,7 @@
 
 #include "tests/integration/topology/launch/joining.hpp"
 #include "tests/integration/topology/launch/network.hpp"
+#include "tests/integration/topology/launch/serving_hosts.hpp"
 
 using namespace cedar::test;
 namespace ut = boost::unit_test;
@@ -20,11 +21,6 @@ void place(joining& here, const std::string& back, const std::string& devices) {
   text = replaced(text, "node1: {address: 127.0.0.1", "node1: {address: " + back);
   text = replaced(text, "tls: [tcp, self]", "tls: [tcp, self], devices: [" + devices + "]");
   here.write_topology(replaced(text, "{secret_file", "{allow_remote: true, secret_file"));
-}
-
-std::vector<std::string> command(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), CEDAR_PROGRAM);
-  return arguments;
 }
 
 std::vector<std::string> with_summary(std::vector<std::string> arguments) {
@@ -74,26 +70,27 @@ BOOST_AUTO_TEST_CASE(lose_each_other_when_the_cable_is_cut) {
 
 BOOST_AUTO_TEST_CASE(serve_again_when_the_cable_is_back) {
   const two_hosts hosts;
-  joining here;
+  joining here(2, small_chunks);
   place(here, "10.77.0.2", "cable0, cable1");
   program server(two_hosts::enter(), hosts.on(0, command(here.serve_arguments())));
-  auto arguments = joining::node_arguments(server, "node1");
-  arguments.insert(arguments.end(), {"--rejoin", "--join-deadline", "2000"});
-  program node(two_hosts::enter(), hosts.on(1, command(arguments)));
-  const std::string port = port_of(server);
-  const auto answer = [&] {
-    return text_of(run(two_hosts::enter(), hosts.on(0, post_completion(port, 12, false))).output);
-  };
-  const std::string before = answer();
-  program stream(two_hosts::enter(), hosts.on(0, post_completion(port, 1900, true)));
-  BOOST_REQUIRE(stream.wait_output("data: "));
+  program node(two_hosts::enter(), hosts.on(1, rejoining(server, "node1")));
+  const connector connect = connector_at(hosts, server);
+  const std::string before = answer_of(connect);
+  work_under_way work(connect);
+  fault_watch watch(connect(), {"cedar_node_losses_total{node=\"node1\"}"});
+  const auto fault = std::chrono::steady_clock::now();
   hosts.pull();
-  BOOST_TEST(stream.wait_output("lost node 'node1' (stage 'stage1' layers", 10s), stream.output());
-  BOOST_TEST(server.wait_errors("the pipeline has failed: lost node 'node1'"), server.errors());
+  const std::string name = "lost node 'node1' (stage 'stage1' layers 6-11, head)";
+  const auto in_stream = work.check_named({name});
+  const auto seen = watch.wait();
+  BOOST_TEST(contains(seen.problem, name), seen.problem);
+  BOOST_TEST(seen.counted);
+  BOOST_TEST(server.wait_errors("the pipeline has failed: " + name), server.errors());
+  tell_times("cable pulled", fault, in_stream, seen, std::chrono::steady_clock::now());
   BOOST_TEST(node.wait_errors("client 'node0': no heartbeat"), node.errors());
   hosts.plug();
   BOOST_REQUIRE_MESSAGE(server.wait_errors("serving again after "), server.errors());
-  BOOST_TEST(answer() == before);
+  BOOST_TEST(answer_of(connect) == before);
   server.signal(SIGTERM);
   BOOST_REQUIRE(server.wait_end());
   BOOST_TEST(server.code() == 0, server.errors());
