@@ -118,13 +118,19 @@ BOOST_AUTO_TEST_CASE(takes_the_shorter_of_two_limits) {
 }
 
 BOOST_AUTO_TEST_CASE(counts_each_answer_of_a_connection_anew) {
-  world one;
+  http::server_options options = server_options_of_tests();
+  options.request_limit = 0ms;
+  world one(options);
   http_client client(one.port);
-  for (int i = 0; i < 4; ++i) {
-    client.send("POST", "/v1/completions", with_timeout(ask_for("Once", 4), 30).dump());
-    BOOST_TEST(client.receive().status == 200);
-  }
-  client.send("POST", "/v1/completions", ask_for("Once", 200).dump());
+  const auto begin = std::chrono::steady_clock::now();
+  client.send("POST", "/v1/completions", with_timeout(ask_for("Once", 4), 4).dump());
+  BOOST_TEST(client.receive().status == 200);
+  // The next one has no limit, and is under way when the one before would have had no time left.
+  one.service->hold_at({3, 2});
+  client.send("POST", "/v1/completions", ask_for("Once", 4).dump());
+  one.service->wait_held();
+  std::this_thread::sleep_until(begin + 4500ms);
+  one.service->release();
   BOOST_TEST(client.receive().status == 200);
   BOOST_TEST(metric(one.port, expired) == 0);
 }

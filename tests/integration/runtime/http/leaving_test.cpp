@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(while_it_waits_in_the_queue) {
 BOOST_AUTO_TEST_CASE(while_its_prompt_is_computed) {
   world one(server_options_of_tests(), 2);
   one.service->hold_at({2, 2});
-  const auto other = one.begin(ask_for("The fox", 8));
+  const auto other = one.begin(ask_for("The fox", 12));
   one.service->wait_held();
   std::string words;
   for (int i = 0; i < 200; ++i) words += "Once upon a time ";
@@ -51,6 +51,9 @@ BOOST_AUTO_TEST_CASE(while_its_prompt_is_computed) {
   one.service->wait_held();  // some chunks of the long prompt have gone along
   leaving.reset();
   one.service->wait_cancelled(1);
+  one.service->release(token_place{2, 10});
+  one.service->wait_held();
+  BOOST_TEST(one.service->status().load.running == 1U);  // most of its prompt is not computed
   one.service->release();
   BOOST_TEST(other->receive().status == 200);
   BOOST_TEST(one.service->tokens(3) == 0U);
@@ -138,6 +141,20 @@ BOOST_AUTO_TEST_CASE(while_the_server_drains) {
   BOOST_TEST(one.service->tokens(2) == 3U);
   BOOST_TEST(
       eventually([&] { return one.service->status().load == cedar::session::scheduler_load{}; }));
+}
+
+BOOST_AUTO_TEST_CASE(because_the_server_ends) {
+  world one;
+  one.service->hold_at({2, 3});
+  const auto dropped = one.begin(ask_for("Once upon a time", 400, true));
+  one.service->wait_held();
+  auto ended = std::async(std::launch::async, [&] { one.server.reset(); });
+  one.service->wait_cancelled(1);
+  // The engine may still call what the request has left with it.
+  BOOST_TEST((ended.wait_for(50ms) == std::future_status::timeout));
+  one.service->release();
+  ended.get();
+  BOOST_TEST(one.service->tokens(2) == 3U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

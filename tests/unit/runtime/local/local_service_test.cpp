@@ -166,6 +166,22 @@ BOOST_AUTO_TEST_CASE(cancels_what_waits_and_what_runs) {
   BOOST_TEST(running.wait().ends == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(computes_no_more_for_what_is_cancelled) {
+  const auto engine = engine_of({.rows_per_step = 16, .requests_max = 2});
+  local::local_service service(*engine, 16);
+  client given_up, other;
+  gate first, later;
+  const request_id request = service.submit(request_of(1, 200), given_up.events(first.at(2)));
+  service.submit(request_of(3, 20), other.events(later.at(10)));
+  first.wait();
+  service.cancel(request);
+  first.open();
+  later.wait();
+  BOOST_TEST(service.status().load.running == 1U);
+  later.open();
+  BOOST_TEST(other.wait().tokens == alone(3, 20), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(refuses_what_cannot_run) {
   const auto engine = engine_of({.rows_per_step = 16, .requests_max = 1, .context_max = 32});
   local::local_service service(*engine, 1);
@@ -195,7 +211,7 @@ BOOST_AUTO_TEST_CASE(goes_on_after_a_defect) {
   const auto hold = held.at(2);
   service.submit(request_of(1, 200), running.events([&](std::size_t count) {
     hold(count);
-    if (count == 2) throw std::logic_error("two owners of one page");
+    if (count == 4) throw std::logic_error("two owners of one page");
   }));
   held.wait();
   service.submit(request_of(2, 4), waiting.events());
@@ -203,7 +219,7 @@ BOOST_AUTO_TEST_CASE(goes_on_after_a_defect) {
   const error why = running.wait().failure.value();
   BOOST_TEST((why.code == errc::defect));
   BOOST_TEST(why.message == "engine: two owners of one page");
-  BOOST_TEST(running.wait().tokens.size() == 2U);
+  BOOST_TEST(running.wait().tokens.size() == 4U);
   BOOST_TEST(waiting.wait().tokens == alone(2, 4), boost::test_tools::per_element());
   service.submit(request_of(1, 4), later.events());
   BOOST_TEST(later.wait().tokens == alone(1, 4), boost::test_tools::per_element());
