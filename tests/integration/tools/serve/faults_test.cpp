@@ -139,6 +139,40 @@ BOOST_AUTO_TEST_CASE(while_it_comes_back_pass) {
   stop(one);
 }
 
+BOOST_AUTO_TEST_CASE(that_last_are_met_with_longer_and_longer_pauses) {
+  const temporary_folder folder;
+  const auto model = folder.path() / "cedar-tiny";
+  const auto elsewhere = folder.path() / "elsewhere";
+  std::filesystem::copy(checkpoint_of("cedar-tiny"), model,
+                        std::filesystem::copy_options::recursive);
+  server one({}, topology_options{}, model);
+  const std::string before = one.completion(greedy("The fox", 12));
+  std::filesystem::rename(model, elsewhere);  // no successor finds its weights
+  const auto begin = std::chrono::steady_clock::now();
+  ::kill(pid_of(one, "node1"), SIGKILL);
+  const std::string attempt = "bringing the pipeline back\n";
+  const auto count = [&] {
+    std::size_t out = 0;
+    for (std::size_t at = 0; (at = one.process.errors().find(attempt, at)) != std::string::npos;
+         ++at)
+      ++out;
+    return out;
+  };
+  const auto limit = begin + patience;
+  while (count() < 5 && std::chrono::steady_clock::now() < limit && !one.process.wait_end(10ms))
+    continue;
+  BOOST_TEST(count() >= 5U, one.process.errors());
+  // Before the second to the fifth: 0.1, 0.2, 0.4 and 0.8 s.
+  BOOST_TEST((std::chrono::steady_clock::now() - begin >= 1500ms));
+  const std::string problem = one.get("/ready").body;
+  BOOST_TEST(contains(problem, "lost node 'node1'"), problem);
+  BOOST_TEST(contains(problem, "; not back yet: node 'node1': "), problem);
+  std::filesystem::rename(elsewhere, model);
+  wait_ready(one);
+  BOOST_TEST(one.completion(greedy("The fox", 12)) == before);
+  stop(one);
+}
+
 BOOST_AUTO_TEST_CASE(do_not_keep_a_server_from_ending) {
   server one;
   pid_t victim = pid_of(one, "node1");
