@@ -70,6 +70,8 @@ session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max
   };
   limits.kv_granule = granule_of(source_);
   if (options_.kv_positions > 0) limits.kv_granules = options_.kv_positions / limits.kv_granule;
+  if (options_.drafter != nullptr)
+    limits.draft_tokens_max = stage::ring_slack(source_.config()) - 1;
   return limits;
 }
 
@@ -107,6 +109,11 @@ result<std::vector<session::usage>> local_engine::generate(
         used[index] = *scheduler.usage_of(event.request);
       if (sink.on_row) sink.on_row(index, event);
     }
+    if (options_.drafter == nullptr) continue;
+    const auto drafts = options_.drafter->draft_after(*table, *outcome);
+    if (!drafts) return fail(drafts.error());
+    for (const session::draft& one : *drafts)
+      if (const result<void> taken = scheduler.offer(one); !taken) return fail(taken.error());
   }
   return used;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "kernels/base/check.hpp"
+#include "runtime/session/drafter.hpp"
 #include "runtime/session/generator.hpp"
 #include "runtime/session/step_scheduler.hpp"
 #include "runtime/stage/model_source.hpp"
@@ -16,6 +17,7 @@ struct engine_options {
   std::uint32_t requests_max = 16;
   std::uint32_t context_max = 0;  ///< 0: the model's max_positions
   std::uint64_t kv_positions = 0;  ///< of all requests together; 0: enough for all
+  session::drafter* drafter = nullptr;  ///< must outlive the engine; null: nobody drafts
 };
 
 /// embedding -> engram -> all layers -> head.
@@ -50,6 +52,7 @@ class local_engine final : public session::generator {
   result<void> renew();
 
   const stage::layer_stage& layers() const noexcept { return *layers_; }
+  const stage::head_stage& head() const noexcept { return *head_; }
 
  private:
   local_engine(const stage::model_source& source, const kernels::backend& backend,

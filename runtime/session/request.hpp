@@ -70,6 +70,8 @@ struct usage {
   std::uint32_t encoder_rows = 0;  ///< computed; recomputed rows count again
   std::uint32_t decoder_rows = 0;  ///< of them, those that walked the decoder too
   std::uint32_t preemptions = 0;  ///< times that its KV was given to others, and computed again
+  std::uint32_t drafted_tokens = 0;  ///< that were verified
+  std::uint32_t accepted_tokens = 0;  ///< of them, those that the model chose too
 };
 
 }  // namespace cedar::session

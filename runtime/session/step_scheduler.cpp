@@ -101,24 +101,56 @@ void step_scheduler::admit() {
     next.granules = needed;
     next.prefill_end = size32(next.tokens);
     next.scheduled = 0;
+    next.awaits_draft = false;
+    next.drafted.clear();
     active_.insert(queue_.extract(queue_.begin()));
   }
 }
 
 std::uint32_t step_scheduler::runnable_rows(const request_state& request) const noexcept {
-  if (request.cancelled) return 0;
+  if (request.cancelled || request.awaits_draft) return 0;
   const auto held = std::min<std::uint64_t>(request.tokens.size(), kv_.positions(request.granules));
-  return static_cast<std::uint32_t>(held) - request.scheduled;
+  // With drafted rows in flight more is scheduled than known.
+  return static_cast<std::uint32_t>(held - std::min<std::uint64_t>(request.scheduled, held));
+}
+
+/// Tokens that its next span could still take: within what it asked for and the context.
+std::uint32_t step_scheduler::useful_drafts(const request_state& request) const noexcept {
+  if (request.cancelled || !request.ask.forced.empty()) return 0;
+  // The row of the last token makes one token itself.
+  const std::uint32_t wanted = request.ask.new_tokens_max - request.used.completion_tokens - 1;
+  return std::min({limits_.draft_tokens_max, wanted, limits_.context_max - size32(request.tokens)});
+}
+
+/// Rows of a step that are left if every request that has rows gets one.
+std::uint32_t step_scheduler::rows_beyond_one_each() const noexcept {
+  const auto runnable = std::ranges::count_if(
+      active_, [this](const auto& entry) { return runnable_rows(entry.second) > 0; });
+  return limits_.rows_per_step - static_cast<std::uint32_t>(runnable);
+}
+
+/// A draft is worth `rows` rows at most, and KV that nobody holds.
+void step_scheduler::cut_draft(request_state& request, std::uint32_t rows) {
+  if (request.drafted.size() > rows) request.drafted.resize(rows);
+  for (; !request.drafted.empty(); request.drafted.pop_back()) {
+    const std::uint64_t needed = kv_.needed(request.tokens.size() + request.drafted.size());
+    if (needed <= request.granules) return;
+    if (kv_.take(needed - request.granules)) {
+      request.granules = needed;
+      return;
+    }
+  }
 }
 
 void step_scheduler::add_span(flow::step_table& table, request_id id, request_state& request,
                               std::uint32_t rows) {
   const std::uint32_t first = request.scheduled;
-  flow::row_span span{id, first, rows, 0, request.decoder_begin};
+  flow::row_span span{id, first, rows + size32(request.drafted), 0, request.decoder_begin};
   span.logits_from = request.answered > first ? std::min(request.answered - first, rows) : 0;
   table.spans.push_back(span);
   table.tokens.insert(table.tokens.end(), request.tokens.begin() + first,
                       request.tokens.begin() + first + rows);
+  table.tokens.insert(table.tokens.end(), request.drafted.begin(), request.drafted.end());
   const std::uint32_t lookback = std::min(first, limits_.lookback);
   table.lookback.insert(table.lookback.end(), request.tokens.begin() + (first - lookback),
                         request.tokens.begin() + first);
@@ -127,10 +159,12 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, request_st
   table.want_logits = table.want_logits || request.ask.want_logits;
   for (const std::string& name : request.ask.taps)
     if (std::ranges::find(table.taps, name) == table.taps.end()) table.taps.push_back(name);
-  request.scheduled += rows;
+  request.scheduled += span.rows_count;
   ++request.steps_in_flight;
-  request.used.encoder_rows += rows;
+  request.used.encoder_rows += span.rows_count;
   request.used.decoder_rows += span.decoder_count();
+  request.used.drafted_tokens += size32(request.drafted);
+  request.drafted.clear();
 }
 
 std::optional<flow::step_table> step_scheduler::next_step() {
@@ -138,13 +172,17 @@ std::optional<flow::step_table> step_scheduler::next_step() {
   admit();
   flow::step_table table;
   std::uint32_t room = limits_.rows_per_step;
+  std::uint32_t room_for_drafts = rows_beyond_one_each();
   const auto add = [&](bool decoding) {
     for (auto& [id, request] : active_) {
       if (request.decodes() != decoding) continue;
       const std::uint32_t rows = std::min(runnable_rows(request), room);
       if (rows == 0) continue;
+      cut_draft(request, room_for_drafts);
+      const std::uint32_t drafted = size32(request.drafted);
       add_span(table, id, request, rows);
-      room -= rows;
+      room -= rows + drafted;
+      room_for_drafts -= drafted;
     }
   };
   // Before add(): a prompt whose last chunk goes into this step has no answer yet.
@@ -186,7 +224,8 @@ finish_reason step_scheduler::take_token(request_state& request, token_id token)
 std::vector<row_event> step_scheduler::rows_of_span(const flow::row_span& span,
                                                     request_state& request,
                                                     std::span<const flow::proposed_token> proposed,
-                                                    std::span<const float> logits) {
+                                                    std::span<const float> logits,
+                                                    std::span<const token_id> fed) {
   std::vector<row_event> events;
   for (std::size_t i = 0; i < proposed.size(); ++i) {
     row_event event;
@@ -200,8 +239,33 @@ std::vector<row_event> step_scheduler::rows_of_span(const flow::row_span& span,
     event.in_prompt = event.position + 1 < request.ask.prompt.size();
     if (!event.in_prompt) event.finish = take_token(request, event.token);
     events.push_back(event);
+    if (event.finish != finish_reason::none) break;
+    if (event.in_prompt || i + 1 == proposed.size()) continue;
+    // The next row was computed for a drafted token.
+    if (fed[i + 1] != event.token) break;
+    ++request.used.accepted_tokens;
   }
   return events;
+}
+
+/// Of a span with `events` events: rows [0, result) stand.
+std::uint32_t step_scheduler::settle(const flow::row_span& span, request_state& request,
+                                     std::size_t events) {
+  const std::uint32_t end = span.first_position + span.rows_count;
+  // Rows are taken back only behind a wanted one.
+  const std::uint32_t stand =
+      events == 0 ? end
+                  : span.first_position + span.logits_from + static_cast<std::uint32_t>(events);
+  request.answered = std::max(request.answered, stand);
+  if (stand < end) {
+    request.scheduled = stand;
+    const std::uint64_t needed = kv_.needed(request.tokens.size());
+    if (needed < request.granules) {
+      kv_.give(request.granules - needed);
+      request.granules = needed;
+    }
+  }
+  return stand;
 }
 
 result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
@@ -221,6 +285,7 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
   outcome.verdict.epoch = table.epoch;
   finished_.clear();
   std::size_t row = 0;
+  std::size_t token = 0;
   for (const flow::row_span& span : table.spans) {
     request_state& request = active_.at(span.request);
     const std::size_t count = span.logits_count();
@@ -231,12 +296,13 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
     --request.steps_in_flight;
     std::vector<row_event> events;
     if (!request.cancelled)
-      events = rows_of_span(span, request, std::span(proposal.tokens).subspan(row, count), logits);
+      events = rows_of_span(span, request, std::span(proposal.tokens).subspan(row, count), logits,
+                            std::span(table.tokens).subspan(token + span.logits_from, count));
     row += count;
-    request.answered = std::max(request.answered, span.first_position + span.rows_count);
+    token += span.rows_count;
+    const std::uint32_t stand = settle(span, request, events.size());
     const bool finished = !events.empty() && events.back().finish != finish_reason::none;
-    outcome.verdict.commitments.push_back(
-        {span.request, span.first_position + span.rows_count, finished});
+    outcome.verdict.commitments.push_back({span.request, stand, finished});
     outcome.events.insert(outcome.events.end(), events.begin(), events.end());
     if (finished) {
       finished_.emplace(span.request, request.used);
@@ -247,6 +313,7 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
   in_flight_.pop_front();
   free_cancelled(outcome.verdict);
   grow(outcome.verdict);
+  order_drafts(outcome);
   return outcome;
 }
 
@@ -280,7 +347,9 @@ void step_scheduler::preempt(request_map::iterator victim, flow::verdict& verdic
 void step_scheduler::grow(flow::verdict& verdict) {
   for (auto it = active_.begin(); it != active_.end(); ++it) {
     request_state& request = it->second;
-    const std::uint64_t missing = kv_.needed(request.tokens.size()) - request.granules;
+    const std::uint64_t needed = kv_.needed(request.tokens.size());
+    if (needed <= request.granules) continue;
+    const std::uint64_t missing = needed - request.granules;
     while (missing > kv_.free()) {
       const auto victim = victim_of(it->first);
       if (victim == active_.end()) return;
@@ -288,6 +357,41 @@ void step_scheduler::grow(flow::verdict& verdict) {
     }
     if (kv_.take(missing)) request.granules += missing;
   }
+}
+
+/// For the requests of the step that go on with their last token.
+void step_scheduler::order_drafts(step_outcome& outcome) {
+  if (limits_.draft_tokens_max == 0) return;
+  for (const flow::commitment& one : outcome.verdict.commitments) {
+    const auto found = active_.find(one.request);
+    if (found == active_.end()) continue;
+    request_state& request = found->second;
+    const bool goes_on = request.decodes() && request.scheduled + 1 == request.tokens.size();
+    const std::uint32_t useful = goes_on ? useful_drafts(request) : 0;
+    if (useful == 0) continue;
+    request.awaits_draft = true;
+    outcome.orders.push_back(
+        {one.request, request.tokens.back(), size32(request.tokens) - 1, useful});
+  }
+}
+
+result<void> step_scheduler::offer(const draft& offered) {
+  const auto found = active_.find(offered.request);
+  if (found == active_.end() || !found->second.awaits_draft) return {};
+  request_state& request = found->second;
+  if (offered.position + 1 < request.tokens.size()) return {};
+  const auto exists = [this](token_id token) {
+    return token >= 0 && static_cast<std::uint32_t>(token) < limits_.vocabulary;
+  };
+  if (offered.position + 1 != request.tokens.size() ||
+      offered.tokens.size() > limits_.draft_tokens_max ||
+      !std::ranges::all_of(offered.tokens, exists))
+    return fail(errc::mismatch, "a draft for request " + std::to_string(offered.request.value) +
+                                    " does not answer what was asked for");
+  request.awaits_draft = false;
+  request.drafted = offered.tokens;
+  request.drafted.resize(std::min<std::size_t>(offered.tokens.size(), useful_drafts(request)));
+  return {};
 }
 
 void step_scheduler::free_cancelled(flow::verdict& verdict) {
@@ -312,6 +416,7 @@ void step_scheduler::cancel(request_id request) {
   const auto found = active_.find(request);
   if (found == active_.end()) return;
   found->second.cancelled = true;
+  found->second.drafted.clear();
   if (found->second.scheduled > 0) return;
   kv_.give(found->second.granules);  // no stage has heard of it
   active_.erase(found);

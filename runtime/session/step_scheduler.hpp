@@ -4,8 +4,10 @@
 // 1. A step is a table of rows over many requests. Decode rows come first, one for every answer
 //    that waits for it; then prompt chunks, the oldest request first, up to rows_per_step rows in
 //    all and, while answers are being generated, up to prefill_rows rows of prompts.
-// 2. A request has at most one decode row in flight; chunks of a prompt may follow each other
-//    without waiting, because prompt rows are never rejected.
+// 2. A request has at most one span of decode rows in flight: its last token, then what a drafter
+//    thinks comes next. The rows up to the first token that the model chooses otherwise stand, the
+//    rest is taken back by the verdict. Chunks of a prompt may follow each other without waiting,
+//    because prompt rows are never rejected.
 // 3. Steps are answered in order: accept() takes the proposal of the oldest step in flight.
 // 4. Every request that was submitted ends in exactly one event with a finish reason, or in
 //    fail_active() or fail_all(); or it was cancelled, and has no events from then on.
@@ -26,6 +28,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
+#include "runtime/session/draft.hpp"
 #include "runtime/session/kv_budget.hpp"
 #include "runtime/session/request.hpp"
 
@@ -47,6 +50,8 @@ struct scheduler_limits {
   std::uint32_t kv_granule = 1;  ///< positions that KV is given out in
   /// KV of all requests together; the default is no bound.
   std::uint64_t kv_granules = std::numeric_limits<std::uint64_t>::max();
+  /// Drafted tokens in one span at most; what holders of state can take back. 0: nobody drafts.
+  std::uint32_t draft_tokens_max = 0;
 
   /// Positions that the KV of all requests together holds; 0: no bound.
   std::uint64_t kv_positions() const noexcept {
@@ -59,6 +64,8 @@ struct scheduler_limits {
 struct step_outcome {
   flow::verdict verdict;  ///< for every holder of state
   std::vector<row_event> events;  ///< in row order
+  /// Of requests that go on, if anybody drafts: they have no step until offer() has the answer.
+  std::vector<draft_order> orders;
 };
 
 /// What the scheduler has to do, for people who look.
@@ -91,6 +98,11 @@ class step_scheduler {
   /// Takes the proposal of the oldest step in flight. Errors: mismatch (another step, or rows that
   /// the step did not want); the scheduler is unchanged then.
   result<step_outcome> accept(const flow::proposal& proposal);
+
+  /// The answer to an order. One that comes too late, for a request that is over or has given its
+  /// KV to others meanwhile, is ignored. Errors: mismatch (another position than was asked for, too
+  /// many tokens, or one outside the vocabulary); the scheduler is unchanged then.
+  result<void> offer(const draft& offered);
 
   /// Gives a request up, without further events: at once if it waits; else the next verdict frees
   /// it, or that of the last step in flight that has rows of it. Unknown and finished requests are
@@ -128,6 +140,8 @@ class step_scheduler {
     std::uint32_t scheduled = 0;  ///< rows put into steps since admission
     std::uint32_t steps_in_flight = 0;  ///< that have rows of it
     std::uint64_t granules = 0;  ///< of KV, from admission on for all of `tokens`
+    bool awaits_draft = false;  ///< an order is out: no step before its answer
+    std::vector<token_id> drafted;  ///< after `tokens`; for the next step
     bool cancelled = false;
     usage used;
 
@@ -138,12 +152,17 @@ class step_scheduler {
   request_state state_of(const generation_request& ask) const;
   void admit();
   std::uint32_t runnable_rows(const request_state& request) const noexcept;
+  std::uint32_t useful_drafts(const request_state& request) const noexcept;
+  std::uint32_t rows_beyond_one_each() const noexcept;
+  void cut_draft(request_state& request, std::uint32_t rows);
   void add_span(flow::step_table& table, request_id id, request_state& request, std::uint32_t rows);
   std::vector<row_event> rows_of_span(const flow::row_span& span, request_state& request,
                                       std::span<const flow::proposed_token> proposed,
-                                      std::span<const float> logits);
+                                      std::span<const float> logits, std::span<const token_id> fed);
+  std::uint32_t settle(const flow::row_span& span, request_state& request, std::size_t events);
   finish_reason take_token(request_state& request, token_id token);
   void grow(flow::verdict& verdict);
+  void order_drafts(step_outcome& outcome);
   void free_cancelled(flow::verdict& verdict);
   request_map::iterator victim_of(request_id grower);
   void preempt(request_map::iterator victim, flow::verdict& verdict);

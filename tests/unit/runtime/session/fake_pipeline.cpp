@@ -85,10 +85,19 @@ void fake_pipeline::check_budget() const {
   BOOST_REQUIRE_LE(granules, limits_.kv_granules);
 }
 
+bool fake_pipeline::in_flight(request_id request) const {
+  return std::ranges::any_of(steps_, [&](const flow::step_table& table) {
+    return std::ranges::find(table.spans, request, &flow::row_span::request) != table.spans.end();
+  });
+}
+
 void fake_pipeline::apply(const flow::verdict& verdict) {
   for (const flow::commitment& one : verdict.commitments) {
     BOOST_REQUIRE_EQUAL(ids_.count(one.request), 1U);
-    if (one.finished) ids_.erase(one.request);
+    if (one.finished)
+      ids_.erase(one.request);
+    else if (!in_flight(one.request))
+      ids_.at(one.request).resize(one.committed);
   }
 }
 

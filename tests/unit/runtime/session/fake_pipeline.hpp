@@ -42,7 +42,7 @@ class fake_pipeline {
   void take(flow::step_table table);
   /// The answer to the oldest step.
   flow::proposal answer();
-  /// Forgets the requests that the verdict ends.
+  /// Forgets the requests that the verdict ends, and the rows that it takes back.
   void apply(const flow::verdict& verdict);
   std::size_t steps() const { return steps_.size(); }
   const flow::step_table& oldest() const { return steps_.front(); }
@@ -53,6 +53,7 @@ class fake_pipeline {
 
  private:
   void check_budget() const;
+  bool in_flight(request_id request) const;
 
   session::scheduler_limits limits_;
   std::map<request_id, std::vector<token_id>> ids_;

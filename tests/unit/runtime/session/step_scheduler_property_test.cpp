@@ -29,6 +29,7 @@ class random_run {
     limits_.lookback = number(0, 4);
     limits_.window = number(1, 12);
     if (number(0, 2) > 0) limits_.prefill_rows = number(1, 12);
+    if (number(0, 1) > 0) limits_.draft_tokens_max = number(1, 6);
     if (number(0, 2) > 0) {
       // From as much as one request may need to as much as all do.
       limits_.kv_granule = number(1, 9);
@@ -51,6 +52,8 @@ class random_run {
         left -= count;
       } else if (choice < 6) {
         start();
+      } else if (choice == 6) {
+        draft();
       } else if (pipeline_->steps() > 0) {
         answer();
       }
@@ -58,6 +61,7 @@ class random_run {
     BOOST_REQUIRE(!core_->next_step());
     BOOST_REQUIRE_EQUAL(core_->steps_in_flight(), 0U);
     BOOST_REQUIRE_EQUAL(pipeline_->requests(), 0U);
+    BOOST_REQUIRE(limits_.draft_tokens_max > 0 || orders_.empty());
     check_results();
   }
 
@@ -74,8 +78,12 @@ class random_run {
     std::uint32_t encoder_rows = 0;
     std::uint32_t decoder_rows = 0;
     std::uint32_t preemptions = 0;
+    bool awaits_draft = false;
+    std::vector<token_id> drafted{};  ///< that the next step may verify
 
-    bool waits_for_rows() const { return scheduled < prefill_end || steps_in_flight == 0; }
+    bool waits_for_rows() const {
+      return scheduled < prefill_end || (steps_in_flight == 0 && !awaits_draft);
+    }
   };
 
   std::uint32_t number(std::uint32_t first, std::uint32_t last) {
@@ -144,7 +152,7 @@ class random_run {
     }
     BOOST_REQUIRE_EQUAL(core_->steps_in_flight(), pipeline_->steps());
     // Whatever else waits for KV or for room: the oldest goes on.
-    if (in_flight == 0 && oldest != requests_.end())
+    if (in_flight == 0 && oldest != requests_.end() && !oldest->second.awaits_draft)
       BOOST_REQUIRE_GT(oldest->second.steps_in_flight, 0U);
     if (answering) BOOST_REQUIRE_LE(prompt_rows, limits_.prefill_rows);
     if (scarce_) return;
@@ -172,7 +180,9 @@ class random_run {
       BOOST_REQUIRE(seen.insert(span.request).second);
       if (one.scheduled >= one.prefill_end) {
         BOOST_REQUIRE_EQUAL(prompt_rows, 0U);
-        BOOST_REQUIRE_EQUAL(span.rows_count, 1U);
+        BOOST_REQUIRE(!one.awaits_draft);
+        BOOST_REQUIRE_LE(span.rows_count, 1 + one.drafted.size());
+        one.drafted.clear();
         BOOST_REQUIRE_EQUAL(one.steps_in_flight, 0U);
       } else {
         BOOST_REQUIRE(last_prompt < span.request);
@@ -218,11 +228,15 @@ class random_run {
     const flow::proposal proposal = pipeline_->answer();
     const auto outcome = core_->accept(proposal);
     BOOST_REQUIRE_MESSAGE(outcome, (outcome ? "" : outcome.error().message));
-    BOOST_REQUIRE_EQUAL(outcome->events.size(), proposal.tokens.size());
-    for (std::size_t row = 0; row < outcome->events.size(); ++row)
-      take_event(outcome->events[row], proposal, row);
+    std::size_t row = 0;
+    for (const row_event& event : outcome->events) {
+      while (row < proposal.tokens.size() && proposal.tokens[row].request != event.request) ++row;
+      BOOST_REQUIRE_LT(row, proposal.tokens.size());
+      take_event(event, proposal, row++);
+    }
     check_verdict(table, outcome->verdict);
     pipeline_->apply(outcome->verdict);
+    check_orders(outcome->orders);
   }
 
   void take_event(const row_event& event, const flow::proposal& proposal, std::size_t row) {
@@ -247,8 +261,19 @@ class random_run {
     for (std::size_t i = 0; i < table.spans.size(); ++i) {
       const flow::row_span& span = table.spans[i];
       BOOST_REQUIRE((verdict.commitments[i].request == span.request));
-      BOOST_REQUIRE_EQUAL(verdict.commitments[i].committed, span.first_position + span.rows_count);
-      --requests_.at(span.request).steps_in_flight;
+      tracked& one = requests_.at(span.request);
+      --one.steps_in_flight;
+      // All rows but those behind the first token that was chosen otherwise, or ended the answer.
+      const std::uint32_t end = span.first_position + span.rows_count;
+      const std::uint32_t stands = verdict.commitments[i].committed;
+      if (stands != end) {
+        BOOST_REQUIRE_LT(stands, end);
+        BOOST_REQUIRE_GT(stands, span.first_position);
+        BOOST_REQUIRE_EQUAL(one.events.back().position + 1, stands);
+        BOOST_REQUIRE(one.finished ||
+                      one.events.back().token != pipeline_->ids(span.request).at(stands));
+        one.scheduled = stands;
+      }
     }
     std::set<request_id> seen;
     for (std::size_t i = 0; i < verdict.commitments.size(); ++i) {
@@ -260,11 +285,51 @@ class random_run {
     }
   }
 
+  /// Every request that goes on with a token that has no row yet, and could use more than one.
+  void check_orders(const std::vector<draft_order>& orders) {
+    for (const draft_order& order : orders) {
+      tracked& one = requests_.at(order.request);
+      BOOST_REQUIRE(!one.finished && !one.awaits_draft);
+      BOOST_REQUIRE_EQUAL(one.steps_in_flight, 0U);
+      BOOST_REQUIRE_EQUAL(order.position, one.scheduled);
+      BOOST_REQUIRE_EQUAL(order.last, one.events.back().token);
+      BOOST_REQUIRE(order.tokens_max > 0 && order.tokens_max <= limits_.draft_tokens_max);
+      one.awaits_draft = true;
+      orders_.push_back(order);
+    }
+  }
+
+  /// Answers the oldest order, in part with what the model will choose.
+  void draft() {
+    if (orders_.empty()) return;
+    const draft_order order = orders_.front();
+    orders_.pop_front();
+    tracked& one = requests_.at(order.request);
+    session::draft made{order.request, order.position, {}};
+    // Its answer may come after the request was computed anew, and got another.
+    const bool late = !one.awaits_draft || order.position != one.scheduled;
+    if (!late) {
+      std::vector<token_id> ids = pipeline_->ids(order.request);
+      ids.push_back(order.last);
+      for (std::uint32_t i = number(0, order.tokens_max); i > 0; --i) {
+        made.tokens.push_back(number(0, 3) == 0 ? tokens(1).front()
+                                                : test::choice_after(ids, limits_.vocabulary));
+        ids.push_back(made.tokens.back());
+      }
+    }
+    BOOST_REQUIRE(core_->offer(made));
+    if (late) return;
+    one.awaits_draft = false;
+    one.drafted = made.tokens;
+  }
+
   void preempted(tracked& one) {
     BOOST_REQUIRE(scarce_);
     BOOST_REQUIRE_EQUAL(one.steps_in_flight, 0U);
     ++one.preemptions;
     one.scheduled = 0;
+    one.awaits_draft = false;
+    one.drafted.clear();
     const auto answers = std::ranges::count(one.events, false, &expected_run::event::in_prompt);
     one.prefill_end = static_cast<std::uint32_t>(one.ask.prompt.size() + answers);
   }
@@ -279,9 +344,11 @@ class random_run {
       BOOST_REQUIRE_EQUAL(one.used.encoder_rows, one.encoder_rows);
       BOOST_REQUIRE_EQUAL(one.used.decoder_rows, one.decoder_rows);
       BOOST_REQUIRE_EQUAL(one.used.preemptions, one.preemptions);
+      BOOST_REQUIRE_LE(one.used.accepted_tokens, one.used.drafted_tokens);
       if (one.preemptions > 0) continue;
-      BOOST_REQUIRE_EQUAL(one.encoder_rows, one.expected.used.encoder_rows);
-      BOOST_REQUIRE_EQUAL(one.decoder_rows, one.expected.used.decoder_rows);
+      const std::uint32_t rejected = one.used.drafted_tokens - one.used.accepted_tokens;
+      BOOST_REQUIRE_EQUAL(one.encoder_rows, one.expected.used.encoder_rows + rejected);
+      BOOST_REQUIRE_EQUAL(one.decoder_rows, one.expected.used.decoder_rows + rejected);
     }
   }
 
@@ -291,6 +358,7 @@ class random_run {
   std::optional<step_scheduler> core_;
   std::optional<fake_pipeline> pipeline_;
   std::map<request_id, tracked> requests_;
+  std::deque<draft_order> orders_;  ///< without an answer, the oldest first
   std::uint64_t steps_ = 0;
 };
 

@@ -1,0 +1,103 @@
+// Goal: whatever is drafted, answers are those without drafts, bit for bit; a rejected token leaves
+// no trace. Method: mixed requests, half of them sampled with penalties, over tiny-12, plain and
+// with drafts that are right, wrong, and right up to a random place.
+#include <boost/test/data/monomorphic.hpp>
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+#include <map>
+#include <numeric>
+#include <random>
+
+#include "tests/numeric/runtime/local/mixed_requests.hpp"
+
+using namespace cedar;
+using namespace cedar::test;
+
+namespace {
+
+/// Knows the answers, and tells each token of them with a probability.
+class guesser final : public session::drafter {
+ public:
+  guesser(const std::vector<answer>& known, double probability, std::uint64_t seed)
+      : probability_(probability), random_(seed) {
+    // The engine numbers its requests from 1.
+    for (const answer& one : known) {
+      std::map<std::uint32_t, token_id>& tokens = known_[request_id{known_.size() + 1}];
+      for (std::size_t i = 0; i < one.tokens.size(); ++i)
+        tokens[one.positions[i] + 1] = one.tokens[i];
+    }
+  }
+
+  result<std::vector<session::draft>> draft_after(const flow::step_table&,
+                                                  const session::step_outcome& outcome) override {
+    std::vector<session::draft> out;
+    for (const session::draft_order& order : outcome.orders) {
+      session::draft& made = out.emplace_back();
+      made.request = order.request;
+      made.position = order.position;
+      for (std::uint32_t i = 1; i <= order.tokens_max; ++i)
+        made.tokens.push_back(guess(order.request, order.position + i));
+    }
+    return out;
+  }
+
+ private:
+  token_id guess(request_id request, std::uint32_t position) {
+    const auto known = known_.at(request).find(position);
+    const bool right = std::uniform_real_distribution<double>()(random_) < probability_;
+    return right && known != known_.at(request).end() ? known->second
+                                                      : static_cast<token_id>(3 + random_() % 500);
+  }
+
+  std::map<request_id, std::map<std::uint32_t, token_id>> known_;
+  double probability_;
+  std::mt19937_64 random_;
+};
+
+std::vector<session::generation_request> sampled_requests() {
+  std::vector<session::generation_request> out = mixed_requests(2);
+  for (std::size_t i = 0; i < out.size(); i += 2) {
+    out[i].sampling.temperature = 0.8F;
+    out[i].sampling.seed = i;
+    out[i].sampling.repetition_penalty = 1.2F;
+    out[i].sampling.presence_penalty = 0.5F;
+  }
+  return out;
+}
+
+std::uint32_t sum_of(const std::vector<answer>& answers, std::uint32_t session::usage::*number) {
+  return std::accumulate(
+      answers.begin(), answers.end(), 0U,
+      [&](std::uint32_t sum, const answer& one) { return sum + one.used.*number; });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(drafted_requests)
+
+BOOST_DATA_TEST_CASE(get_the_bits_of_plain_ones, boost::unit_test::data::make({0.0, 0.6, 1.0}),
+                     probability) {
+  const tiny_model model;
+  const auto requests = sampled_requests();
+  local::engine_options options{
+      .rows_per_step = 48, .requests_max = requests_count, .context_max = context};
+  const auto plain = model.run(requests, options);
+  BOOST_TEST(sum_of(plain, &session::usage::drafted_tokens) == 0U);
+
+  guesser guesses(plain, probability, 1);
+  options.drafter = &guesses;
+  const auto drafted = model.run(requests, options);
+  check_same(drafted, plain);
+  const std::uint32_t verified = sum_of(drafted, &session::usage::drafted_tokens);
+  const std::uint32_t accepted = sum_of(drafted, &session::usage::accepted_tokens);
+  BOOST_TEST_MESSAGE(verified << " drafted tokens, " << accepted << " accepted");
+  BOOST_TEST(verified > 100U);
+  if (probability == 1.0) BOOST_TEST(accepted == verified);
+  if (probability == 0.6) BOOST_TEST((accepted > 20U && accepted < verified));
+
+  // KV for about seven: drafts take only what nobody holds.
+  options.kv_positions = 7 * 128;
+  check_same(model.run(requests, options), plain);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

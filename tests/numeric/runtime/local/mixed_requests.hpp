@@ -1,0 +1,41 @@
+// Requests of mixed lengths and modes over tiny-12, and what they get.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/local/local_engine.hpp"
+
+namespace cedar::test {
+
+inline constexpr std::uint32_t requests_count = 20;
+inline constexpr std::uint32_t context = 320;
+
+struct answer {
+  std::vector<std::uint32_t> positions;
+  std::vector<token_id> tokens;
+  std::vector<float> logits;
+  session::finish_reason finish = session::finish_reason::none;
+  session::usage used;
+};
+
+class tiny_model {
+ public:
+  tiny_model();
+
+  /// Runs all requests together; no state of any may be left behind.
+  std::vector<answer> run(const std::vector<session::generation_request>& requests,
+                          const local::engine_options& options) const;
+
+ private:
+  std::unique_ptr<stage::model_source> source_;
+  std::unique_ptr<kernels::backend> backend_;
+};
+
+/// Some of a few tokens, some of a page's length, some long; most of them grow beyond a page.
+std::vector<session::generation_request> mixed_requests(std::uint64_t seed);
+
+/// The same rows, tokens and bits.
+void check_same(const std::vector<answer>& actual, const std::vector<answer>& expected);
+
+}  // namespace cedar::test
