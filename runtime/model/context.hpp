@@ -37,4 +37,9 @@ struct quantized_rows {
 /// Quantises x [n, k] in groups of 32.
 quantized_rows quantize(const context& c, kernels::matrix_view<const kernels::bf16> x);
 
+/// Offers packed entries of `width` elements dequantised to bf16, if the name is wanted.
+void offer_entries(const context& c, std::uint32_t layer, const char* name,
+                   kernels::matrix_view<const std::byte> entries, kernels::entry_format format,
+                   std::size_t width);
+
 }  // namespace cedar::model

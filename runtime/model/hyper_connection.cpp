@@ -4,6 +4,20 @@
 
 namespace cedar::model {
 
+residual start_streams(kernels::arena& scratch, const model_config& config,
+                       kernels::matrix_view<const kernels::bf16> embedded) {
+  const std::size_t n = embedded.rows;
+  const auto streams = scratch.take<kernels::bf16>(n, std::size_t{config.streams} * config.width);
+  const auto pre = scratch.take<float>(n, config.streams);
+  for (std::size_t row = 0; row < n; ++row) {
+    for (std::size_t s = 0; s < config.streams; ++s)
+      std::ranges::copy(embedded.row(row), streams.row_data(row) + s * config.width);
+    std::ranges::fill(pre.row(row), 0.0F);
+    pre.row(row)[0] = 1.0F;
+  }
+  return {streams, pre};
+}
+
 sublayer_frame begin_sublayer(const context& c, const hyper_connection_weights& hc,
                               std::span<const kernels::bf16> norm, const residual& in) {
   const std::size_t n = c.rows();

@@ -23,6 +23,11 @@ struct residual_out {
   kernels::matrix_view<float> pre;
 };
 
+/// Where rows enter the model: every stream is the embedded row, pre is (1, 0, 0, ...). `embedded`
+/// [n, d]; the result lies in `scratch`.
+residual start_streams(kernels::arena& scratch, const model_config& config,
+                       kernels::matrix_view<const kernels::bf16> embedded);
+
 /// A sublayer between its two mixings. Views into the context's scratch.
 struct sublayer_frame {
   kernels::matrix_view<kernels::bf16> x;  ///< [n, d] bf16, normalised input of the sublayer

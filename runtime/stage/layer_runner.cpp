@@ -4,11 +4,9 @@
 #include <limits>
 
 #include "kernels/base/check.hpp"
-#include "runtime/model/attention.hpp"
 #include "runtime/model/compressor.hpp"
 #include "runtime/model/engram.hpp"
 #include "runtime/model/indexer.hpp"
-#include "runtime/model/moe.hpp"
 
 namespace cedar::stage {
 
@@ -24,28 +22,6 @@ std::uint32_t as_u32(std::size_t value) {
 /// Entries visible to a query at `position`.
 std::uint32_t visible_count(std::int32_t position, std::uint32_t ratio) {
   return (static_cast<std::uint32_t>(position) + 1) / ratio;
-}
-
-void offer_coefficients(const model::context& c, std::uint32_t layer, const char* pre,
-                        const char* post, const char* comb, const model::sublayer_frame& frame) {
-  c.probes.offer(layer, pre, matrix_view<const float>(frame.next_pre));
-  c.probes.offer(layer, post, matrix_view<const float>(frame.post));
-  c.probes.offer(layer, comb, matrix_view<const float>(frame.combine),
-                 {as_u32(c.rows()), c.config.streams, c.config.streams});
-}
-
-void offer_streams(const model::context& c, std::uint32_t layer, const char* name,
-                   matrix_view<const bf16> streams) {
-  c.probes.offer(layer, name, streams, {as_u32(c.rows()), c.config.streams, c.config.width});
-}
-
-void offer_packed(const model::context& c, std::uint32_t layer, const char* name,
-                  matrix_view<const std::byte> entries, kernels::entry_format format,
-                  std::size_t width) {
-  if (!c.probes.wants(layer, name)) return;
-  const auto x = c.scratch.take<bf16>(entries.rows, width);
-  c.kernels.unpack_entries({entries, x, format});
-  c.probes.offer(layer, name, x);
 }
 
 /// Chosen positions as a padded [n, width] table for a probe.
@@ -107,29 +83,17 @@ result<attention_half> layer_runner::begin_attention(const model::context& c, co
                                                      const model::residual& in,
                                                      const model::residual_out& out,
                                                      bool global_made) const {
-  attention_half half;
-  half.in = after_engram(c, rows, in, out.streams);
-  offer_streams(c, layer_, "in.stream", half.in.streams);
-  c.probes.offer(layer_, "in.pre_mix", half.in.pre);
-  half.frame = model::begin_sublayer(c, weights_.attention.hc, weights_.attention.norm, half.in);
-  offer_coefficients(c, layer_, "hc_attn.pre", "hc_attn.post", "hc_attn.comb", half.frame);
-  const auto x = half.frame.x;
-  c.probes.offer(layer_, "attn.in", x);
   const model::attention_weights& weights = weights_.attention;
-  const auto quantized = model::quantize(c, x);
-  half.query = model::project_query(c, weights, quantized, schedule_.ratio);
-  c.probes.offer(layer_, "attn.qr", half.query.compressed);
-  c.probes.offer(layer_, "attn.q", half.query.q,
-                 {as_u32(c.rows()), config_.heads, config_.head_dim});
-  half.own = model::make_window_entries(c, weights, quantized, schedule_.ratio);
-  offer_packed(c, layer_, "attn.window_kv", half.own, model::window_entry_format, config_.head_dim);
-
+  attention_half half{model::open_attention(
+      c, layer_, weights, after_engram(c, rows, in, out.streams), schedule_.ratio)};
+  const auto x = half.rows.frame.x;
   if (schedule_.mode == model::layer_mode::full && !global_made) {
     if (const result<void> created = create_global(c, rows, x); !created)
       return fail(created.error());
   }
   if (schedule_.index_source) {
-    if (*schedule_.index_source == layer_) select(c, rows, selections, x, half.query.compressed);
+    if (*schedule_.index_source == layer_)
+      select(c, rows, selections, x, half.rows.query.compressed);
     const auto forced = overrides.positions.find(*schedule_.index_source);
     half.chosen = forced != overrides.positions.end()
                       ? &forced->second
@@ -142,29 +106,19 @@ void layer_runner::end_attention(const model::context& c, const step_rows& rows,
                                  const step_selections& selections, const attention_half& half,
                                  const model::residual_out& out) const {
   const auto entries = visible_entries(c, rows, selections, half);
-  const auto y = model::attend(c, layer_, weights_.attention, half.query, entries, schedule_.ratio);
+  model::close_attention(c, layer_, weights_.attention, half.rows, entries, schedule_.ratio, out);
   for (const span_rows& span : rows.spans)
-    span.sequence->window(layer_).write(
-        span.span.first_position,
-        matrix_view<const std::byte>(half.own).rows_from(span.first_row, span.span.rows_count));
-  c.probes.offer(layer_, "attn.out", y);
-  model::end_sublayer(c, half.frame, half.in, y, out);
-  offer_streams(c, layer_, "mid.stream", out.streams);
+    span.sequence->window(layer_).write(span.span.first_position,
+                                        matrix_view<const std::byte>(half.rows.own)
+                                            .rows_from(span.first_row, span.span.rows_count));
 }
 
 void layer_runner::run_moe(const model::context& c, const selection_overrides& overrides,
                            const model::residual& in, const model::residual_out& out) const {
-  const kernels::arena::mark scope(c.scratch);
-  const auto frame = model::begin_sublayer(c, weights_.moe.hc, weights_.moe.norm, in);
-  offer_coefficients(c, layer_, "hc_ffn.pre", "hc_ffn.post", "hc_ffn.comb", frame);
-  c.probes.offer(layer_, "ffn.in", frame.x);
   const auto forced = overrides.experts.find(layer_);
-  const auto y = model::run_moe(
-      c, layer_, weights_.moe, frame.x,
+  model::run_moe_sublayer(
+      c, layer_, weights_.moe, in, out,
       forced == overrides.experts.end() ? matrix_view<const std::int32_t>{} : forced->second);
-  c.probes.offer(layer_, "ffn.out", y);
-  model::end_sublayer(c, frame, in, y, out);
-  offer_streams(c, layer_, "out.stream", out.streams);
 }
 
 result<void> layer_runner::create_global(const model::context& c, const step_rows& rows,
@@ -294,7 +248,7 @@ std::span<const kernels::attention_entries> layer_runner::visible_entries(
       const auto pointers = c.scratch.take<const std::byte*>(1, window_count + selected_count);
       for (std::uint32_t p = oldest; p <= position; ++p)
         pointers.data[p - oldest] =
-            p < begin ? ring.row(p) : half.own.row_data(span.first_row + (p - begin));
+            p < begin ? ring.row(p) : half.rows.own.row_data(span.first_row + (p - begin));
       if (gathered) {
         for (std::size_t j = 0; j < selected_count; ++j)
           pointers.data[window_count + j] = selections.gathered->entry(row, j);
@@ -323,8 +277,10 @@ void layer_runner::offer_global(const model::context& c, const step_rows& rows) 
       std::copy_n(cache.main_entry(j), main.cols, main.row_data(j));
       std::copy_n(cache.index_key(j), keys.cols, keys.row_data(j));
     }
-    offer_packed(c, layer_, "attn.compress_kv", main, model::global_entry_format, config_.head_dim);
-    offer_packed(c, layer_, "index.k", keys, model::index_entry_format, config_.index_head_dim);
+    model::offer_entries(c, layer_, "attn.compress_kv", main, model::global_entry_format,
+                         config_.head_dim);
+    model::offer_entries(c, layer_, "index.k", keys, model::index_entry_format,
+                         config_.index_head_dim);
   }
 }
 

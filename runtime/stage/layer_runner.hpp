@@ -7,10 +7,9 @@
 #pragma once
 
 #include "runtime/base/result.hpp"
-#include "runtime/model/attention.hpp"
 #include "runtime/model/compressor.hpp"
 #include "runtime/model/context.hpp"
-#include "runtime/model/hyper_connection.hpp"
+#include "runtime/model/layer.hpp"
 #include "runtime/model/schedule.hpp"
 #include "runtime/model/weights.hpp"
 #include "runtime/stage/step_rows.hpp"
@@ -20,10 +19,7 @@ namespace cedar::stage {
 /// An attention sublayer between its two halves: everything is computed that the choice of global
 /// entries needs, and the choice is made. Views into the context's scratch.
 struct attention_half {
-  model::residual in;  ///< after Engram
-  model::sublayer_frame frame;
-  model::projected_query query;
-  kernels::matrix_view<std::byte> own;  ///< the rows' window entries
+  model::opened_attention rows;
   const selection* chosen = nullptr;  ///< of the layer's index source; null: window only
 };
 

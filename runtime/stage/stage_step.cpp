@@ -53,16 +53,7 @@ void stage_step::open(const flow::row_block& block) {
   if (block.kind == row_kind::activation) {
     current_ = {planes.streams, planes.pre};
   } else {
-    const auto streams =
-        scratch_.take<bf16>(rows, std::size_t{parts_.config.streams} * parts_.config.width);
-    const auto pre = scratch_.take<float>(rows, parts_.config.streams);
-    for (std::size_t row = 0; row < rows; ++row) {
-      for (std::size_t s = 0; s < parts_.config.streams; ++s)
-        std::ranges::copy(planes.streams.row(row), streams.row_data(row) + s * parts_.config.width);
-      std::ranges::fill(pre.row(row), 0.0F);
-      pre.row(row)[0] = 1.0F;
-    }
-    current_ = {streams, pre};
+    current_ = model::start_streams(scratch_, parts_.config, planes.streams);
   }
   const bool narrows_later = !decoder_rows && in_decoder(parts_.last_layer) &&
                              table().decoder_count() != table().rows_count();

@@ -1,0 +1,41 @@
+// The two sublayers of a layer over rows whose entries are known: the same for the backbone's
+// layers and for draft blocks.
+//
+// Attention comes in two halves, because between them its owner of state decides which entries each
+// row sees. Intermediates are offered under the names of the golden traces.
+#pragma once
+
+#include "runtime/model/attention.hpp"
+#include "runtime/model/context.hpp"
+#include "runtime/model/hyper_connection.hpp"
+#include "runtime/model/weights.hpp"
+
+namespace cedar::model {
+
+/// An attention sublayer before it attends: what its rows compute from themselves. Views into the
+/// context's scratch.
+struct opened_attention {
+  residual in;
+  sublayer_frame frame;
+  projected_query query;
+  kernels::matrix_view<std::byte> own;  ///< [n, entry_bytes(window_entry_format, hd)]
+};
+
+/// mHC, query and window entries of the rows `in`, at the context's positions.
+opened_attention open_attention(const context& c, std::uint32_t layer,
+                                const attention_weights& weights, const residual& in,
+                                std::uint32_t ratio);
+
+/// Attends to `entries` [n] and writes the sublayer's result (out.streams may be the memory of the
+/// streams that it was opened with).
+void close_attention(const context& c, std::uint32_t layer, const attention_weights& weights,
+                     const opened_attention& opened,
+                     std::span<const kernels::attention_entries> entries, std::uint32_t ratio,
+                     const residual_out& out);
+
+/// The MoE sublayer; `forced_experts` as run_moe() takes them. Releases its scratch.
+void run_moe_sublayer(const context& c, std::uint32_t layer, const moe_weights& weights,
+                      const residual& in, const residual_out& out,
+                      kernels::matrix_view<const std::int32_t> forced_experts = {});
+
+}  // namespace cedar::model
