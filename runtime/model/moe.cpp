@@ -19,8 +19,8 @@ struct routing {
 routing route(const context& c, std::uint32_t layer, const moe_weights& weights,
               matrix_view<const bf16> x, matrix_view<const std::int32_t> forced_experts) {
   const std::size_t n = x.rows;
-  const std::size_t k = c.config.experts_per_token;
-  const auto scores = c.scratch.take<float>(n, c.config.routed_experts);
+  const std::size_t k = weights.experts_per_token;
+  const auto scores = c.scratch.take<float>(n, weights.experts.size());
   c.kernels.linear_f32({scores, x, weights.gate});
   c.kernels.gate_scores({scores});
   routing out{forced_experts, c.scratch.take<float>(n, k)};

@@ -5,6 +5,7 @@
 // are bytes in memory.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -71,7 +72,8 @@ struct moe_weights {
   matrix_view<const bf16> gate;  ///< [E, d]
   std::span<const float> bias;  ///< [E], selection only
   std::span<const float> bias_vl;  ///< [E], selection of image rows
-  std::vector<expert_weights> experts;
+  std::vector<expert_weights> experts;  ///< [E]
+  std::uint32_t experts_per_token = 0;  ///< k
   shared_expert_weights shared;
 };
 

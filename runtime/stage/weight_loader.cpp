@@ -121,20 +121,23 @@ model::attention_weights bind_attention(binder& b, const model::model_config& co
   return out;
 }
 
-model::moe_weights bind_moe(binder& b, const model::model_config& config) {
+/// `routed` experts, of which a row has `per_token`: draft blocks have their own numbers.
+model::moe_weights bind_moe(binder& b, const model::model_config& config, std::uint32_t routed,
+                            std::uint32_t per_token) {
   model::moe_weights out;
   const std::uint64_t d = config.width;
   const std::uint64_t inner = config.expert_inner;
   out.hc = bind_hc(b, config, "hc_ffn");
   out.norm = b.vector<bf16>("ffn_norm.weight", d);
-  out.gate = b.matrix<bf16>("ffn.gate.weight", config.routed_experts, d);
-  out.bias = b.vector<float>("ffn.gate.bias", config.routed_experts);
-  out.bias_vl = b.vector<float>("ffn.gate.bias_vl", config.routed_experts);
-  for (std::uint32_t e = 0; e < config.routed_experts; ++e) {
+  out.gate = b.matrix<bf16>("ffn.gate.weight", routed, d);
+  out.bias = b.vector<float>("ffn.gate.bias", routed);
+  out.bias_vl = b.vector<float>("ffn.gate.bias_vl", routed);
+  for (std::uint32_t e = 0; e < routed; ++e) {
     const std::string name = "ffn.experts." + std::to_string(e);
     out.experts.push_back({b.fp4(name + ".w1", inner, d), b.fp4(name + ".w2", d, inner),
                            b.fp4(name + ".w3", inner, d)});
   }
+  out.experts_per_token = per_token;
   out.shared = {b.fp8("ffn.shared_experts.w1", inner, d), b.fp8("ffn.shared_experts.w2", d, inner),
                 b.fp8("ffn.shared_experts.w3", inner, d)};
   return out;
@@ -159,7 +162,9 @@ result<model::layer_weights> load_layer(const store::checkpoint& checkpoint,
                                         const model::schedule& schedule, std::uint32_t layer) {
   binder b(checkpoint, layer_prefix(layer));
   const model::layer_schedule& entry = schedule[layer];
-  model::layer_weights out{bind_attention(b, config, entry), bind_moe(b, config), {}};
+  model::layer_weights out{bind_attention(b, config, entry),
+                           bind_moe(b, config, config.routed_experts, config.experts_per_token),
+                           {}};
   if (entry.engram) out.engram = bind_engram(b, config);
   return b.finish(std::move(out));
 }
