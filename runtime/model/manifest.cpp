@@ -284,4 +284,9 @@ bool in_text_model(const expected_tensor& tensor) noexcept {
   return tensor.part != component::dspark && tensor.part != component::vision;
 }
 
+bool in_drafter(const expected_tensor& tensor) noexcept {
+  return tensor.part == component::dspark || tensor.name == "embed.weight" ||
+         tensor.name == "head.weight";
+}
+
 }  // namespace cedar::model

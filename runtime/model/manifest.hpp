@@ -78,6 +78,10 @@ using placement = std::function<bool(const expected_tensor&)>;
 /// The text model without its draft blocks: all but DSpark and vision.
 bool in_text_model(const expected_tensor& tensor) noexcept;
 
+/// What the drafter reads: the draft blocks, and the embedding and vocabulary projection that they
+/// share with the backbone.
+bool in_drafter(const expected_tensor& tensor) noexcept;
+
 /// All differences, by name; each entry is a message of one tensor.
 struct manifest_check {
   std::vector<std::string> missing;

@@ -101,4 +101,17 @@ struct head_weights {
   matrix_view<const bf16> head;  ///< [vocabulary, d]
 };
 
+/// The drafter (DSpark): everything it reads, so that it can be placed apart from the backbone.
+struct drafter_weights {
+  matrix_view<const bf16> embedding;  ///< [vocabulary, d], the backbone's
+  matrix_view<const bf16> head;  ///< [vocabulary, d], the backbone's
+  kernels::fp8_weight_view main_proj;  ///< [d, taps * d]
+  std::span<const bf16> main_norm;  ///< [d]
+  std::vector<layer_weights> blocks;  ///< window layers without Engram
+  std::span<const bf16> norm;  ///< [d], before the head
+  matrix_view<const bf16> markov_embedding;  ///< [vocabulary, rank]
+  matrix_view<const bf16> markov_head;  ///< [vocabulary, rank]
+  matrix_view<const bf16> confidence;  ///< [1, d + rank]
+};
+
 }  // namespace cedar::model

@@ -38,6 +38,11 @@ class binder {
             matrix<std::uint8_t>(name + ".scale", rows, cols / 32)};
   }
 
+  result<void> outcome() const {
+    if (failure_) return fail(*failure_);
+    return {};
+  }
+
   template <class T>
   result<T> finish(T value) {
     if (failure_) return fail(*failure_);
@@ -155,6 +160,10 @@ std::string layer_prefix(std::uint32_t layer) {
   return "layers." + std::to_string(layer) + ".";
 }
 
+std::string block_prefix(std::uint32_t block) {
+  return "mtp." + std::to_string(block) + ".";
+}
+
 }  // namespace
 
 result<model::layer_weights> load_layer(const store::checkpoint& checkpoint,
@@ -192,6 +201,40 @@ result<model::engram_table_weights> load_engram_table(const store::checkpoint& c
       b.matrix<std::uint8_t>("engram.embed.weight", rows, config.engram.head_dim),
       b.matrix<std::uint8_t>("engram.embed.scale", rows, config.engram.head_dim / 32)};
   return b.finish(out);
+}
+
+result<model::drafter_weights> load_drafter(const store::checkpoint& checkpoint,
+                                            const model::model_config& config) {
+  const model::dspark_config& dspark = config.dspark;
+  if (dspark.blocks == 0)
+    return fail(errc::not_found, checkpoint.folder().string() +
+                                     ": the model has no draft blocks (num_nextn_predict_layers)");
+  const std::uint64_t d = config.width;
+  const std::uint64_t vocabulary = config.vocabulary;
+  model::drafter_weights out;
+  for (std::uint32_t block = 0; block < dspark.blocks; ++block) {
+    binder b(checkpoint, block_prefix(block));
+    const model::layer_schedule window_only;
+    out.blocks.push_back({bind_attention(b, config, window_only),
+                          bind_moe(b, config, dspark.routed_experts, dspark.experts_per_token),
+                          {}});
+    if (const result<void> bound = b.outcome(); !bound) return fail(bound.error());
+  }
+  binder first(checkpoint, block_prefix(0));
+  out.main_proj = first.fp8("main_proj", d, dspark.target_layers.size() * d);
+  out.main_norm = first.vector<bf16>("main_norm.weight", d);
+  if (const result<void> bound = first.outcome(); !bound) return fail(bound.error());
+  binder last(checkpoint, block_prefix(dspark.blocks - 1));
+  out.norm = last.vector<bf16>("norm.weight", d);
+  out.markov_embedding =
+      last.matrix<bf16>("markov_head.embed.weight", vocabulary, dspark.markov_rank);
+  out.markov_head = last.matrix<bf16>("markov_head.head.weight", vocabulary, dspark.markov_rank);
+  out.confidence = last.matrix<bf16>("confidence_head.proj.weight", 1, d + dspark.markov_rank);
+  if (const result<void> bound = last.outcome(); !bound) return fail(bound.error());
+  binder shared(checkpoint, "");
+  out.embedding = shared.matrix<bf16>("embed.weight", vocabulary, d);
+  out.head = shared.matrix<bf16>("head.weight", vocabulary, d);
+  return shared.finish(std::move(out));
 }
 
 }  // namespace cedar::stage

@@ -29,4 +29,9 @@ result<model::engram_table_weights> load_engram_table(const store::checkpoint& c
                                                       const model::model_config& config,
                                                       std::uint32_t module);
 
+/// The draft blocks (`mtp.*`) with the embedding and the vocabulary projection that they share with
+/// the backbone; nothing else of it. Error not_found too if the model has no draft blocks.
+result<model::drafter_weights> load_drafter(const store::checkpoint& checkpoint,
+                                            const model::model_config& config);
+
 }  // namespace cedar::stage
