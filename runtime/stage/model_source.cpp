@@ -96,4 +96,11 @@ result<std::unique_ptr<head_stage>> model_source::make_head(const kernels::backe
   return std::make_unique<head_stage>(backend, config_, *weights);
 }
 
+result<std::unique_ptr<drafter_stage>> model_source::make_drafter(
+    const kernels::backend& backend, std::uint32_t requests_max) const {
+  auto weights = load_drafter(checkpoint_, config_);
+  if (!weights) return fail(weights.error());
+  return std::make_unique<drafter_stage>(backend, config_, std::move(*weights), requests_max);
+}
+
 }  // namespace cedar::stage

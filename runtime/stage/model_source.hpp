@@ -15,6 +15,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/model/config.hpp"
 #include "runtime/model/schedule.hpp"
+#include "runtime/stage/drafter_stage.hpp"
 #include "runtime/stage/embedding_stage.hpp"
 #include "runtime/stage/engram_stage.hpp"
 #include "runtime/stage/head_stage.hpp"
@@ -49,6 +50,9 @@ class model_source {
   result<std::unique_ptr<layer_stage>> make_layers(const kernels::backend& backend,
                                                    const layer_stage_options& options) const;
   result<std::unique_ptr<head_stage>> make_head(const kernels::backend& backend) const;
+  /// Error not_found: the model has no draft blocks.
+  result<std::unique_ptr<drafter_stage>> make_drafter(const kernels::backend& backend,
+                                                      std::uint32_t requests_max) const;
 
  private:
   model_source(model::model_config config, store::checkpoint checkpoint,

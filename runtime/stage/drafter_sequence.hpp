@@ -1,0 +1,52 @@
+// What the drafter remembers of one request: the last context entries of every draft block.
+//
+// 1. Rows begin anywhere (in mode `bounded` at the first one that walks the decoder), continue
+//    without gap, and a draft sees the last `window` of them.
+// 2. Rows that are taken back leave no trace: only a length moves, because rings have the slack of
+//    every ring (ring_slack). More than that cannot be taken back, unless all rows are.
+#pragma once
+
+#include <vector>
+
+#include "runtime/base/ids.hpp"
+#include "runtime/base/result.hpp"
+#include "runtime/memory/position_ring.hpp"
+#include "runtime/model/config.hpp"
+
+namespace cedar::stage {
+
+/// Rows that a ring holds: a window, and what a verdict may take back.
+std::uint32_t drafter_ring_rows(const model::model_config& config) noexcept;
+
+class drafter_sequence {
+ public:
+  /// Empty; rows begin at position `first`.
+  drafter_sequence(const model::model_config& config, std::uint32_t first);
+
+  /// Rows [first, written) are known.
+  std::uint32_t written() const noexcept { return written_; }
+  bool empty() const noexcept { return written_ == first_; }
+  /// The first position that a draft after the written rows sees; written() if it sees none.
+  std::uint32_t visible_from() const noexcept { return needed_before(written_); }
+
+  memory::position_ring& ring(std::size_t block) { return rings_.at(block); }
+  const memory::position_ring& ring(std::size_t block) const { return rings_.at(block); }
+
+  /// `step` has written rows up to `positions` into every ring.
+  void extend(step_id step, std::uint32_t positions) noexcept;
+  /// The verdict on `step`: rows [.., positions) stand. Rows beyond are taken back, unless a later
+  /// step has continued the request. Error mismatch: rows that a draft would see are gone.
+  result<void> commit(step_id step, std::uint32_t positions);
+
+ private:
+  std::uint32_t needed_before(std::uint32_t positions) const noexcept;
+
+  std::vector<memory::position_ring> rings_;  ///< by block
+  std::uint32_t window_;
+  std::uint32_t first_;
+  std::uint32_t written_;
+  std::uint32_t highest_;  ///< up to which rings were ever written
+  step_id last_step_;
+};
+
+}  // namespace cedar::stage
