@@ -126,7 +126,10 @@ golden_logits run_prompt(golden_engine& with, const golden_file& file,
       forced.add(mode, first_decoder_layer, config.layers - 1,
                  {first + span.decoder_from() - decoder_begin, span.decoder_count()});
     }
-    const flow::proposal proposal = unwrap(with.engine->run(table, {}, forced.overrides()));
+    table.taps = options.taps;
+    const flow::proposal proposal =
+        unwrap(with.engine->run(table, options.on_tap, forced.overrides()));
+    if (options.after_step) options.after_step(table);
     const auto* logits = reinterpret_cast<const float*>(flow::bytes_of(proposal.logits).data());
     std::vector<float>& to = first < prompt ? out.prefill : out.decode;
     to.insert(to.end(), logits, logits + span.logits_count() * config.vocabulary);

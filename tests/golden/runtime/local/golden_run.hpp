@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ struct golden_options {
   bool force_selections = false;  ///< replay the file's sel.topk.* and sel.experts.*
   bool bounded = false;  ///< mode bounded, with the tokens and selections recorded for it
   std::size_t chunk = 0;  ///< prompt rows a step; 0: all
+  std::vector<std::string> taps{};  ///< intermediates that on_tap gets of every step
+  std::function<void(flow::tap)> on_tap{};
+  std::function<void(const flow::step_table&)> after_step{};
 };
 
 golden_logits run_prompt(golden_engine& with, const golden_file& file,
