@@ -42,6 +42,7 @@ const layer_table& layers() {
       {"runtime/store", {"runtime/base"}},
       {"runtime/flow", {"runtime/base"}},
       {"runtime/text", {"runtime/base"}},
+      {"runtime/image", {"runtime/base"}},
       {"kernels/reference", {"kernels/ops"}},
       {"kernels/cpu", {"kernels/ops"}},
 

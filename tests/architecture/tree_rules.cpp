@@ -36,6 +36,9 @@ const std::vector<confined> confined_includes = {
     {"nccl", {"kernels/cuda/"}},
     {"boost/", {"runtime/http/"}},
     {"prometheus/", {"runtime/http/"}},
+    {"png.h", {"runtime/image/"}},
+    {"turbojpeg.h", {"runtime/image/"}},
+    {"webp/", {"runtime/image/"}},
     {"iostream", {"tools/"}},
 };
 
