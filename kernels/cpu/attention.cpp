@@ -1,4 +1,5 @@
-// Attention of one query row after the other over packed entries.
+// Attention of one query row after the other over packed entries; at the end, of every query over
+// every key, by the same steps.
 //
 // 1. Scores: a product of the row's heads (as rows) with the entries (as weights), times the scale.
 // 2. Per head: the maximum, then exponentials; the denominator is their canonical sum over the list
@@ -207,6 +208,56 @@ void attention_rows(const attention_arguments& a, workers threads) {
   });
 }
 
+// ---- every query with every key ----------------------------------------------------------------
+
+/// Queries whose scores are held together: whole register tiles of both products.
+inline constexpr std::size_t query_tile = 48;
+
+/// Queries [first, first + count) of a head: they stand where a row's heads do above.
+HWY_NOINLINE void attend_fully(const full_attention_arguments& a, std::size_t head,
+                               std::size_t first, std::size_t count) {
+  const std::size_t column = head * a.head_dim;
+  scratch memory;
+  row_state state;
+  state.heads = count;
+  state.head_dim = a.head_dim;
+  state.entries = a.k.rows;
+  state.columns = round_up(state.entries, 16);
+  state.channels = round_up(state.head_dim, 16);
+  state.scores = memory.take<float>(count * state.columns);
+  state.denominators = memory.take<float>(count);
+  state.sums = memory.take<float>(count * state.channels);
+  const plain_rows<bf16> q{a.q.rows_from(first, count).cols_from(column, a.head_dim)};
+  const plain_rows<bf16> keys{a.k.cols_from(column, a.head_dim)};
+  const plain_rows<bf16> values{a.v.cols_from(column, a.head_dim)};
+  multiply(workers{}, q, count, a.head_dim, keys, state.entries, 1,
+           score_sink{{{state.scores, count, state.entries, state.columns}}, a.scale});
+  constexpr float no_sink = -std::numeric_limits<float>::infinity();
+  for (std::size_t row = 0; row < count; ++row)
+    state.denominators[row] =
+        softmax(state.scores + row * state.columns, state.entries, state.columns, no_sink);
+  std::fill_n(state.sums, count * state.channels, 0.0F);
+  const channel_range range{0, a.head_dim, memory.take<float>(state.channels * value_tile)};
+  add_list(state, range, values, state.entries, 0);
+  for (std::size_t row = 0; row < count; ++row)
+    for (std::size_t c = 0; c < a.head_dim; c += width)
+      store_first(
+          hn::Div(load(state.sums + row * state.channels + c), set(state.denominators[row])),
+          a.o.row_data(first + row) + column + c, a.head_dim - c);
+}
+
+void full_attention_rows(const full_attention_arguments& a, workers threads) {
+  const std::size_t tiles = (a.q.rows + query_tile - 1) / query_tile;
+  const std::size_t cost = 2 * output_cost(query_tile, a.head_dim) * a.k.rows;
+  threads.split(a.q.cols / a.head_dim * tiles, 1, cost,
+                [&](std::size_t begin, std::size_t end) HWY_ATTR {
+                  for (std::size_t unit = begin; unit < end; ++unit) {
+                    const std::size_t first = unit % tiles * query_tile;
+                    attend_fully(a, unit / tiles, first, std::min(query_tile, a.q.rows - first));
+                  }
+                });
+}
+
 }  // namespace cedar::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -214,9 +265,14 @@ HWY_AFTER_NAMESPACE();
 namespace cedar::kernels::cpu {
 
 HWY_EXPORT(attention_rows);
+HWY_EXPORT(full_attention_rows);
 
 void attention(const attention_arguments& arguments, workers threads) {
   HWY_DYNAMIC_DISPATCH(attention_rows)(arguments, threads);
+}
+
+void full_attention(const full_attention_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(full_attention_rows)(arguments, threads);
 }
 
 }  // namespace cedar::kernels::cpu

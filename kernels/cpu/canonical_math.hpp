@@ -1,11 +1,11 @@
-// The transcendental functions of the result path: fixed polynomials of binary32 (log1p, sine and
-// cosine: binary64) additions, multiplications and fused multiply-adds, so that every machine gets
+// The transcendental functions of the result path: fixed polynomials of binary32 (log1p, gelu,
+// sine and cosine: binary64) additions, multiplications and fused multiply-adds, so that every machine gets
 // the same bits. Never the host's libm. Square roots and divisions are IEEE and need no definition.
 //
 // These scalar functions are the definition. internal/math-inl.hpp repeats exp, log1p, sigmoid and
 // softplus on vectors with the same operations in the same order; a test compares the bits.
 // Errors against the exact function (measured, see README.md): exp 0.8 ulp, log1p 0.51 ulp, sigmoid
-// 2 ulp, softplus 1.5 ulp, sine and cosine 0.51 ulp of binary32. NaN in, NaN out.
+// 2 ulp, softplus 1.5 ulp, gelu, sine and cosine 0.51 ulp of binary32. NaN in, NaN out.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +62,9 @@ float sigmoid(float x);
 
 /// log(1 + e^x), and x itself above 20 (the released reference code's rule).
 float softplus(float x);
+
+/// x * Phi(x), Phi the normal distribution function: in binary64, rounded once at the end.
+float gelu(float x);
 
 struct rotation {
   float cosine = 1;

@@ -75,6 +75,18 @@ class cpu_backend final : public backend {
   void do_engram_gate(const engram_gate_arguments& arguments) const override {
     cpu::engram_gate(arguments, threads());
   }
+  void do_rope_2d(const rope_2d_arguments& arguments) const override {
+    cpu::rope_2d(arguments, threads());
+  }
+  void do_full_attention(const full_attention_arguments& arguments) const override {
+    cpu::full_attention(arguments, threads());
+  }
+  void do_gelu(const gelu_arguments& arguments) const override {
+    cpu::gelu(arguments, threads());
+  }
+  void do_add(const add_arguments& arguments) const override {
+    cpu::add(arguments, threads());
+  }
 
   cpu::workers threads() const { return {arena_.get(), grain_}; }
 

@@ -10,6 +10,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace cedar::kernels::cpu::HWY_NAMESPACE {
 
+/// Products plus the bias of their output.
+struct bias_sink {
+  matrix_sink<bf16> out;
+  const float* bias;  ///< readable up to 3 elements behind the last
+
+  HWY_INLINE void operator()(std::size_t row, std::size_t first, std::size_t count,
+                             four_vector sums) const {
+    out(row, first, count, hn::Add(sums, hn::LoadU(four_tag{}, bias + first)));
+  }
+};
+
 void linear_fp8_rows(const linear_fp8_arguments& a, workers threads) {
   multiply(threads, fp8_rows(a.x), a.y.rows, a.x.codes.cols, fp8_weight_rows(a.weight), a.y.cols,
            a.segments, matrix_sink<bf16>{a.y});
@@ -26,8 +37,16 @@ void linear_fp8_weight_only_rows(const linear_fp8_weight_only_arguments& a, work
 }
 
 void linear_bf16_rows(const linear_bf16_arguments& a, workers threads) {
-  multiply(threads, plain_rows<bf16>{a.x}, a.y.rows, a.x.cols, plain_rows<bf16>{a.weight}, a.y.cols,
-           1, matrix_sink<bf16>{a.y});
+  const auto multiply_to = [&](const auto& sink) HWY_ATTR {
+    multiply(threads, plain_rows<bf16>{a.x}, a.y.rows, a.x.cols, plain_rows<bf16>{a.weight},
+             a.y.cols, 1, sink);
+  };
+  if (a.bias.empty()) return multiply_to(matrix_sink<bf16>{a.y});
+  scratch memory;
+  float* bias = memory.take<float>(a.y.cols + width);
+  for (std::size_t o = 0; o < a.y.cols; o += width)
+    store(load_first(a.bias.data() + o, a.y.cols - o), bias + o);
+  multiply_to(bias_sink{{a.y}, bias});
 }
 
 void linear_f32_rows(const linear_f32_arguments& a, workers threads) {

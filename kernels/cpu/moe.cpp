@@ -39,7 +39,8 @@ void swiglu_rows(const swiglu_arguments& a, workers threads) {
           gate = hn::Min(limit, gate);
           up = hn::Max(lowest, hn::Min(limit, up));
         }
-        const auto silu = hn::Mul(gate, sigmoid(gate));
+        auto silu = hn::Mul(gate, sigmoid(gate));
+        if (a.round_silu) silu = round_bf16(silu);
         store_first(hn::Mul(hn::Mul(silu, up), weight), a.y.row_data(row) + i, count);
       }
     }

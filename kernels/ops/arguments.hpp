@@ -78,11 +78,12 @@ struct linear_fp8_weight_only_arguments {
   fp8_weight_view weight;
 };
 
-/// y = bf16(x * W^T), all bf16.
+/// y = bf16(x * W^T + b), all bf16; the bias is added to the fp32 sum, then rounded once.
 struct linear_bf16_arguments {
   matrix_view<bf16> y;             ///< [n, o]
   matrix_view<const bf16> x;       ///< [n, k]
   matrix_view<const bf16> weight;  ///< [o, k]
+  std::span<const bf16> bias = {};  ///< [o], or empty: none
 };
 
 /// y = x * W^T in fp32 with bf16 inputs widened (gate, ratio >= 2 compressor, head).
@@ -210,12 +211,14 @@ struct gate_scores_arguments {
 };
 
 /// y = bf16(w * silu(min(gate, limit)) * clamp(up, -limit, limit)) in fp32; limit 0: no clamps.
+/// With `round_silu` the silu is rounded to bf16 before it is multiplied (the vision tower).
 struct swiglu_arguments {
   matrix_view<bf16> y;                    ///< [n, i]
   matrix_view<const bf16> gate;           ///< [n, i]
   matrix_view<const bf16> up;             ///< [n, i]
   std::span<const float> route_weights;   ///< [n], or empty: 1
   float limit = 0;
+  bool round_silu = false;
 };
 
 /// y = bf16(sum of the row's parts), fp32 accumulation in the order given (ascending expert id,
@@ -240,6 +243,43 @@ struct engram_gate_arguments {
   std::span<const std::uint8_t> image_rows;  ///< [n], non-zero: gate 0
   float epsilon = 0;
   matrix_view<float> gates;                  ///< [n, s]
+};
+
+// ---- vision tower --------------------------------------------------------------------------------------
+
+/// Rotates, in place, whole heads by two positions: pairs (i, i + head_dim/2), the first head_dim/4 of
+/// them by rows[n] * frequencies[i], the others by columns[n] * frequencies[i - head_dim/4]. Angles,
+/// products and rounding as in rope_arguments.
+struct rope_2d_arguments {
+  matrix_view<bf16> x;                    ///< [n, heads * head_dim], in place; head_dim % 4 == 0
+  std::size_t head_dim = 0;
+  std::span<const std::int32_t> rows;     ///< [n]
+  std::span<const std::int32_t> columns;  ///< [n]
+  std::span<const float> frequencies;     ///< [head_dim / 4]
+};
+
+/// Every query attends to every key of its head, without mask or sink: a_e = (q . k_e) * scale,
+/// M = max_e a_e, o = sum_e bf16(exp(a_e - M)) * v_e / sum_e exp(a_e - M), e ascending; rounded to bf16.
+struct full_attention_arguments {
+  matrix_view<bf16> o;        ///< [n, heads * head_dim]
+  matrix_view<const bf16> q;  ///< [n, heads * head_dim]
+  matrix_view<const bf16> k;  ///< [m, heads * head_dim], m >= 1
+  matrix_view<const bf16> v;  ///< [m, heads * head_dim]
+  std::size_t head_dim = 0;
+  float scale = 0;
+};
+
+/// y = bf16(x * Phi(x)), Phi the normal distribution function (GELU in its exact form).
+struct gelu_arguments {
+  matrix_view<bf16> y;        ///< [n, d]; may be the same memory as x
+  matrix_view<const bf16> x;  ///< [n, d]
+};
+
+/// y = bf16(a + b).
+struct add_arguments {
+  matrix_view<bf16> y;        ///< [n, d]; may be the same memory as a or b
+  matrix_view<const bf16> a;  ///< [n, d]
+  matrix_view<const bf16> b;  ///< [n, d]
 };
 
 }  // namespace cedar::kernels

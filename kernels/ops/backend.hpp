@@ -42,6 +42,10 @@ class backend {
   void swiglu(const swiglu_arguments& arguments) const;
   void moe_combine(const moe_combine_arguments& arguments) const;
   void engram_gate(const engram_gate_arguments& arguments) const;
+  void rope_2d(const rope_2d_arguments& arguments) const;
+  void full_attention(const full_attention_arguments& arguments) const;
+  void gelu(const gelu_arguments& arguments) const;
+  void add(const add_arguments& arguments) const;
 
  protected:
   backend() = default;
@@ -69,6 +73,10 @@ class backend {
   virtual void do_swiglu(const swiglu_arguments& arguments) const = 0;
   virtual void do_moe_combine(const moe_combine_arguments& arguments) const = 0;
   virtual void do_engram_gate(const engram_gate_arguments& arguments) const = 0;
+  virtual void do_rope_2d(const rope_2d_arguments& arguments) const = 0;
+  virtual void do_full_attention(const full_attention_arguments& arguments) const = 0;
+  virtual void do_gelu(const gelu_arguments& arguments) const = 0;
+  virtual void do_add(const add_arguments& arguments) const = 0;
 };
 
 }  // namespace cedar::kernels

@@ -152,6 +152,7 @@ void backend::linear_bf16(const linear_bf16_arguments& arguments) const {
   check.matrix("x", arguments.x, rows, inputs);
   check.matrix("y", arguments.y, rows, arguments.weight.rows);
   check.matrix("weight", arguments.weight, arguments.y.cols, inputs);
+  if (!arguments.bias.empty()) check.vector("bias", arguments.bias, arguments.y.cols);
   if (rows != 0 && arguments.y.cols != 0) do_linear_bf16(arguments);
 }
 
@@ -325,6 +326,51 @@ void backend::engram_gate(const engram_gate_arguments& arguments) const {
   check.matrix("k_weight", arguments.k_weight, streams, width);
   check.vector("image_rows", arguments.image_rows, rows);
   if (rows != 0 && width != 0) do_engram_gate(arguments);
+}
+
+// ---- vision tower
+
+void backend::rope_2d(const rope_2d_arguments& arguments) const {
+  const checker check("rope_2d");
+  const auto [rows, width] = std::pair(arguments.x.rows, arguments.x.cols);
+  check.at_least("head_dim", arguments.head_dim, 4);
+  check.multiple("head_dim", arguments.head_dim, 4);
+  check.multiple("x.cols", width, arguments.head_dim);
+  check.matrix("x", arguments.x, rows, width);
+  check.vector("rows", arguments.rows, rows);
+  check.vector("columns", arguments.columns, rows);
+  check.vector("frequencies", arguments.frequencies, arguments.head_dim / 4);
+  if (rows != 0 && width != 0) do_rope_2d(arguments);
+}
+
+void backend::full_attention(const full_attention_arguments& arguments) const {
+  const checker check("full_attention");
+  const auto [rows, width] = std::pair(arguments.q.rows, arguments.q.cols);
+  check.at_least("head_dim", arguments.head_dim, 1);
+  check.multiple("q.cols", width, arguments.head_dim);
+  check.at_least("k.rows", arguments.k.rows, 1);
+  check.matrix("q", arguments.q, rows, width);
+  check.matrix("o", arguments.o, rows, width);
+  check.matrix("k", arguments.k, arguments.k.rows, width);
+  check.matrix("v", arguments.v, arguments.k.rows, width);
+  if (rows != 0 && width != 0) do_full_attention(arguments);
+}
+
+void backend::gelu(const gelu_arguments& arguments) const {
+  const checker check("gelu");
+  const auto [rows, width] = std::pair(arguments.y.rows, arguments.y.cols);
+  check.matrix("y", arguments.y, rows, width);
+  check.matrix("x", arguments.x, rows, width);
+  if (rows != 0 && width != 0) do_gelu(arguments);
+}
+
+void backend::add(const add_arguments& arguments) const {
+  const checker check("add");
+  const auto [rows, width] = std::pair(arguments.y.rows, arguments.y.cols);
+  check.matrix("y", arguments.y, rows, width);
+  check.matrix("a", arguments.a, rows, width);
+  check.matrix("b", arguments.b, rows, width);
+  if (rows != 0 && width != 0) do_add(arguments);
 }
 
 }  // namespace cedar::kernels

@@ -93,8 +93,10 @@ void reference_backend::do_linear_bf16(const linear_bf16_arguments& arguments) c
   const dense x = widen_rows(arguments.x);
   const dense weight = widen_rows(arguments.weight);
   for (std::size_t row = 0; row < arguments.y.rows; ++row)
-    for (std::size_t o = 0; o < arguments.y.cols; ++o)
-      arguments.y.row(row)[o] = round_bf16(dot(x.row(row), weight.row(o)));
+    for (std::size_t o = 0; o < arguments.y.cols; ++o) {
+      const double bias = arguments.bias.empty() ? 0 : widen(arguments.bias[o]);
+      arguments.y.row(row)[o] = round_bf16(dot(x.row(row), weight.row(o)) + bias);
+    }
 }
 
 void reference_backend::do_linear_f32(const linear_f32_arguments& arguments) const {

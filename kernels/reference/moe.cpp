@@ -36,7 +36,10 @@ void reference_backend::do_swiglu(const swiglu_arguments& arguments) const {
         gate = std::min(gate, limit);
         up = std::clamp(up, -limit, limit);
       }
-      arguments.y.row(row)[i] = round_bf16(weight * (static_cast<float>(silu(gate)) * up));
+      const double smooth = silu(gate);
+      const float rounded =
+          arguments.round_silu ? to_float(round_bf16(smooth)) : static_cast<float>(smooth);
+      arguments.y.row(row)[i] = round_bf16(weight * (rounded * up));
     }
   }
 }

@@ -28,5 +28,9 @@ void gate_scores(const gate_scores_arguments& arguments, workers threads);
 void swiglu(const swiglu_arguments& arguments, workers threads);
 void moe_combine(const moe_combine_arguments& arguments, workers threads);
 void engram_gate(const engram_gate_arguments& arguments, workers threads);
+void rope_2d(const rope_2d_arguments& arguments, workers threads);
+void full_attention(const full_attention_arguments& arguments, workers threads);
+void gelu(const gelu_arguments& arguments, workers threads);
+void add(const add_arguments& arguments, workers threads);
 
 }  // namespace cedar::kernels::cpu

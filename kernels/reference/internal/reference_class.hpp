@@ -36,6 +36,11 @@ class reference_backend final : public backend {
   void do_gate_scores(const gate_scores_arguments& arguments) const override;
   void do_swiglu(const swiglu_arguments& arguments) const override;
   void do_moe_combine(const moe_combine_arguments& arguments) const override;
+  // vision.cpp
+  void do_rope_2d(const rope_2d_arguments& arguments) const override;
+  void do_full_attention(const full_attention_arguments& arguments) const override;
+  void do_gelu(const gelu_arguments& arguments) const override;
+  void do_add(const add_arguments& arguments) const override;
 };
 
 }  // namespace cedar::kernels::reference

@@ -357,4 +357,48 @@ BOOST_DATA_TEST_CASE(engram_gate, backends(), name) {
   });
 }
 
+BOOST_DATA_TEST_CASE(rope_2d, backends(), name) {
+  random_tensors random(18);
+  const auto x = random.half(rows_count, 3 * 20);
+  const std::vector<std::int32_t> rows = {0, 5, 77, 92, 5, 3, 33};
+  const std::vector<std::int32_t> columns = {9, 0, 1, 2, 5, 92, 7};
+  const std::vector<float> frequencies = {1, 0.3F, 0.01F, 0.0007F, 1e-6F};
+  check_rows_alone(name, [&](const call& c) {
+    auto rotated = c.gather(x);
+    c.kernels.rope_2d({rotated.view(), 20, c.pick(rows), c.pick(columns), frequencies});
+    return rotated.content();
+  });
+}
+
+BOOST_DATA_TEST_CASE(full_attention_of_a_query, backends(), name) {
+  random_tensors random(19);
+  const auto q = random.half(rows_count, 3 * 20);
+  const auto k = random.half(41, 3 * 20);
+  const auto v = random.half(41, 3 * 20);
+  check_rows_alone(name, [&](const call& c) {
+    auto o = c.output<bf16>(3 * 20);
+    c.kernels.full_attention({o.view(), c.gather(q).view(), k.view(), v.view(), 20, 0.2F});
+    return o.content();
+  });
+}
+
+BOOST_DATA_TEST_CASE(gelu_add_and_bias, backends(), name) {
+  random_tensors random(20);
+  const auto x = random.half(rows_count, 37, 3);
+  const auto other = random.half(rows_count, 37);
+  const auto weight = random.half(37, 37);
+  const auto bias = random.half(1, 37);
+  check_rows_alone(name, [&](const call& c) {
+    auto smooth = c.output<bf16>(37);
+    auto sum = c.gather(other);
+    auto product = c.output<bf16>(37);
+    c.kernels.gelu({smooth.view(), c.gather(x).view()});
+    c.kernels.add({sum.view(), c.gather(x).view(), sum.view()});
+    c.kernels.linear_bf16({product.view(), c.gather(x).view(), weight.view(), bias.span()});
+    const std::size_t rows = c.rows.size();
+    return side_by_side(side_by_side(smooth.content(), sum.content(), rows), product.content(),
+                        rows);
+  });
+}
+
 BOOST_AUTO_TEST_SUITE_END()

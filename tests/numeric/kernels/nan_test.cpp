@@ -180,4 +180,33 @@ BOOST_DATA_TEST_CASE(through_the_engram_gate, backends(), name) {
   check_nan("key", out.span());
 }
 
+BOOST_DATA_TEST_CASE(through_the_vision_tower, backends(), name) {
+  const auto backend = backend_of(name);
+  inputs in;
+  matrix_buffer<bf16> y(1, width);
+  backend->gelu({y.view(), in.bad.view()});
+  check_nan("gelu", y.span().subspan(spot, 1));
+  backend->add({y.view(), in.bad.view(), in.good.view()});
+  check_nan("add", y.span().subspan(spot, 1));
+  backend->swiglu({y.view(), in.bad.view(), in.good.view(), {}, 0, true});
+  check_nan("rounded silu", y.span().subspan(spot, 1));
+  const matrix_buffer<bf16> weight = in.random.half(width, width);
+  backend->linear_bf16({y.view(), in.good.view(), weight.view(), in.bad.span()});
+  check_nan("bias", y.span().subspan(spot, 1));
+  matrix_buffer<bf16> many = in.random.half(5, width);
+  matrix_buffer<bf16> holed = in.random.half(5, width);
+  holed.view().row(3)[spot] = not_a_number;
+  backend->full_attention({y.view(), in.bad.view(), many.view(), many.view(), width, 0.1F});
+  check_nan("query", y.span());
+  backend->full_attention({y.view(), in.good.view(), holed.view(), many.view(), width, 0.1F});
+  check_nan("key", y.span());
+  backend->full_attention({y.view(), in.good.view(), many.view(), holed.view(), width, 0.1F});
+  check_nan("value", y.span().subspan(spot, 1));
+  const std::vector<std::int32_t> position = {3};
+  const std::vector<float> frequencies(width / 4, 0.3F);
+  backend->rope_2d({in.bad.view(), width, position, position, frequencies});
+  check_nan("rope_2d", in.bad.span().subspan(spot, 1));
+  check_nan("rope_2d", in.bad.span().subspan((spot + width / 2) % width, 1));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -135,9 +135,22 @@ BOOST_AUTO_TEST_CASE(rotations_are_accurate_up_to_two_to_the_20) {
   BOOST_TEST(result < 0.51);
 }
 
+BOOST_AUTO_TEST_CASE(gelu_is_correctly_rounded_almost_everywhere) {
+  const auto exact = [](double x) { return 0.5 * x * std::erfc(-x * 0.70710678118654752440); };
+  BOOST_TEST(worst(-12.9F, 9.0F, 1.3e-4F, exact, canonical::gelu) < 0.51);
+  BOOST_TEST(worst(-0.01F, 0.01F, 1e-7F, exact, canonical::gelu) < 0.51);
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  BOOST_TEST(canonical::gelu(0.0F) == 0.0F);
+  BOOST_TEST(canonical::gelu(-40.0F) == 0.0F);
+  BOOST_TEST(canonical::gelu(1e30F) == 1e30F);
+  BOOST_TEST(canonical::gelu(-1e30F) == 0.0F);
+  BOOST_TEST(canonical::gelu(infinity) == infinity);
+}
+
 BOOST_AUTO_TEST_CASE(nan_stays_nan) {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   BOOST_TEST(std::isnan(canonical::exp(nan)));
+  BOOST_TEST(std::isnan(canonical::gelu(nan)));
   BOOST_TEST(std::isnan(canonical::log1p(nan)));
   BOOST_TEST(std::isnan(canonical::sigmoid(nan)));
   BOOST_TEST(std::isnan(canonical::softplus(nan)));

@@ -130,9 +130,13 @@ void linear_fp8_weight_only(const linear_fp8_weight_only_arguments& a) {
 }
 
 void linear_bf16(const linear_bf16_arguments& a) {
-  linear(
-      a.y, 1, [&](std::size_t row) { return widen(a.x.row(row)); },
-      [&](std::size_t o) { return widen(a.weight.row(o)); });
+  for (std::size_t o = 0; o < a.y.cols; ++o) {
+    const floats w = widen(a.weight.row(o));
+    for (std::size_t row = 0; row < a.y.rows; ++row) {
+      const float sum = canonical::dot(widen(a.x.row(row)), w, 1);
+      a.y.row(row)[o] = to_bf16(a.bias.empty() ? sum : sum + to_float(a.bias[o]));
+    }
+  }
 }
 
 void linear_f32(const linear_f32_arguments& a) {
@@ -297,7 +301,9 @@ void swiglu(const swiglu_arguments& a) {
         up = std::clamp(up, -a.limit, a.limit);
       }
       const float weight = a.route_weights.empty() ? 1.0F : a.route_weights[row];
-      a.y.row(row)[i] = to_bf16(gate * canonical::sigmoid(gate) * up * weight);
+      float silu = gate * canonical::sigmoid(gate);
+      if (a.round_silu) silu = to_float(to_bf16(silu));
+      a.y.row(row)[i] = to_bf16(silu * up * weight);
     }
 }
 

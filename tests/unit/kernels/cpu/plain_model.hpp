@@ -32,5 +32,9 @@ void gate_scores(const gate_scores_arguments& a);
 void swiglu(const swiglu_arguments& a);
 void moe_combine(const moe_combine_arguments& a);
 void engram_gate(const engram_gate_arguments& a);
+void rope_2d(const rope_2d_arguments& a);
+void full_attention(const full_attention_arguments& a);
+void gelu(const gelu_arguments& a);
+void add(const add_arguments& a);
 
 }  // namespace cedar::kernels::plain

@@ -41,6 +41,10 @@ class counting_backend final : public backend {
   void do_swiglu(const swiglu_arguments&) const override { ++calls; }
   void do_moe_combine(const moe_combine_arguments&) const override { ++calls; }
   void do_engram_gate(const engram_gate_arguments&) const override { ++calls; }
+  void do_rope_2d(const rope_2d_arguments&) const override { ++calls; }
+  void do_full_attention(const full_attention_arguments&) const override { ++calls; }
+  void do_gelu(const gelu_arguments&) const override { ++calls; }
+  void do_add(const add_arguments&) const override { ++calls; }
 };
 
 /// Memory that every view below points into; large enough for all of them, never read.
@@ -174,7 +178,8 @@ BOOST_AUTO_TEST_CASE(checks_the_linears_with_unquantised_activations) {
       &backend::linear_bf16,
       {m.h(3, 5), m.h(3, 17), m.h(5, 17)},
       {{[&](auto& a) { a.x = m.h(3, 16); }, "linear_bf16: weight: 17 columns instead of 16"},
-       {[&](auto& a) { a.y = m.h(4, 5); }, "linear_bf16: y: 4 rows instead of 3"}}}
+       {[&](auto& a) { a.y = m.h(4, 5); }, "linear_bf16: y: 4 rows instead of 3"},
+       {[&](auto& a) { a.bias = m.hs(3); }, "linear_bf16: bias: 3 elements instead of 5"}}}
       .check();
   contract<linear_f32_arguments>{
       &backend::linear_f32,
@@ -345,6 +350,39 @@ BOOST_AUTO_TEST_CASE(checks_engram_gate) {
         },
         "engram_gate: image_rows: 2 elements instead of 3"},
        {[&](auto& a) { a.k_weight = m.h(3, 20); }, "engram_gate: k_weight: 3 rows instead of 4"}}}
+      .check();
+}
+
+BOOST_AUTO_TEST_CASE(checks_the_vision_tower) {
+  arena& m = memory();
+  const std::span<const std::int32_t> three(m.integers.data(), 3);
+  contract<rope_2d_arguments>{
+      &backend::rope_2d,
+      {m.h(3, 32), 16, three, three, m.fs(4)},
+      {{[](auto& a) { a.head_dim = 6; }, "rope_2d: head_dim: 6, not a multiple of 4"},
+       {[&](auto& a) { a.x = m.h(3, 24); }, "rope_2d: x.cols: 24, not a multiple of 16"},
+       {[&](auto& a) { a.rows = three.first(2); }, "rope_2d: rows: 2 elements instead of 3"},
+       {[&](auto& a) { a.columns = three.first(1); }, "rope_2d: columns: 1 elements instead of 3"},
+       {[&](auto& a) { a.frequencies = m.fs(8); },
+        "rope_2d: frequencies: 8 elements instead of 4"}}}
+      .check();
+  contract<full_attention_arguments>{
+      &backend::full_attention,
+      {m.h(3, 32), m.h(3, 32), m.h(5, 32), m.h(5, 32), 16, 0.25F},
+      {{[](auto& a) { a.head_dim = 12; }, "full_attention: q.cols: 32, not a multiple of 12"},
+       {[&](auto& a) { a.k = m.h(0, 32); }, "full_attention: k.rows: 0, less than 1"},
+       {[&](auto& a) { a.k = m.h(5, 16); }, "full_attention: k: 16 columns instead of 32"},
+       {[&](auto& a) { a.v = m.h(4, 32); }, "full_attention: v: 4 rows instead of 5"},
+       {[&](auto& a) { a.o = m.h(4, 32); }, "full_attention: o: 4 rows instead of 3"}}}
+      .check();
+  contract<gelu_arguments>{&backend::gelu,
+                           {m.h(3, 5), m.h(3, 5)},
+                           {{[&](auto& a) { a.x = m.h(3, 6); }, "gelu: x: 6 columns instead of 5"}}}
+      .check();
+  contract<add_arguments>{&backend::add,
+                          {m.h(3, 5), m.h(3, 5), m.h(3, 5)},
+                          {{[&](auto& a) { a.a = m.h(2, 5); }, "add: a: 2 rows instead of 3"},
+                           {[&](auto& a) { a.b = m.h(3, 6); }, "add: b: 6 columns instead of 5"}}}
       .check();
 }
 
