@@ -53,20 +53,11 @@ class binder {
   template <class T>
   std::span<const T> fetch(const std::string& name, std::vector<std::uint64_t> shape) {
     if (failure_) return {};
-    const result<store::tensor_view> tensor = checkpoint_.tensor(prefix_ + name);
-    if (!tensor) {
-      failure_ = tensor.error();
-      return {};
-    }
-    const store::tensor_info& info = *tensor->info;
-    if (info.shape != shape || !store::stores<T>(info.dtype)) {
-      failure_ = error{errc::mismatch,
-                       "tensor " + info.name + " is " + std::string(to_string(info.dtype)) + " " +
-                           store::shape_text(info.shape) + ", the configuration wants shape " +
-                           store::shape_text(shape)};
-      return {};
-    }
-    return tensor->as<T>();
+    const result<std::span<const T>> elements =
+        store::elements_of<T>(checkpoint_, prefix_ + name, shape);
+    if (elements) return *elements;
+    failure_ = elements.error();
+    return {};
   }
 
   const store::checkpoint& checkpoint_;

@@ -13,6 +13,7 @@
 // call.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -85,5 +86,21 @@ class checkpoint {
   std::unordered_map<std::string_view, std::size_t> by_name_;  // keys live in tensors_
   std::unique_ptr<tracking> tracking_;
 };
+
+/// The elements of a tensor that must have this shape and be stored as T. Errors: not_found; io;
+/// mismatch, naming the tensor, what it is and what is wanted.
+template <class T>
+result<std::span<const T>> elements_of(const checkpoint& from, const std::string& name,
+                                       std::span<const std::uint64_t> shape) {
+  const result<tensor_view> tensor = from.tensor(name);
+  if (!tensor) return fail(tensor.error());
+  const tensor_info& info = *tensor->info;
+  if (!std::ranges::equal(info.shape, shape) || !stores<T>(info.dtype))
+    return fail(errc::mismatch, "tensor " + info.name + " is " +
+                                    std::string(to_string(info.dtype)) + " " +
+                                    shape_text(info.shape) + ", the configuration wants shape " +
+                                    shape_text(shape));
+  return tensor->as<T>();
+}
 
 }  // namespace cedar::store

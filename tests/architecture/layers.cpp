@@ -35,6 +35,8 @@ const layer_table& layers() {
       {"runtime/session", {"runtime/flow"}},
       {"kernels/registry", {"kernels/reference", "kernels/cpu"}},
 
+      {"runtime/vision", {"runtime/model", "runtime/image", "runtime/store", "kernels/ops"}},
+
       // A configuration's manifest is compared with the headers of a checkpoint.
       // The head obeys sampling options that requests carry.
       {"runtime/model", {"kernels/ops", "runtime/store", "runtime/flow", "runtime/base"}},
