@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "runtime/model/image_tokens.hpp"
 #include "runtime/model/owner_ratios.hpp"
 #include "runtime/stage/tap_messages.hpp"
 
@@ -66,6 +67,7 @@ session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max
       .vocabulary = source_.config().vocabulary,
       .lookback = source_.config().engram_lookback(),
       .eos_token = source_.config().eos_token,
+      .image_token = model::image_token_of(source_.config()),
       .window = source_.config().window,
   };
   limits.kv_granule = granule_of(source_);
@@ -77,9 +79,10 @@ session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max
 
 result<flow::proposal> local_engine::run(const flow::step_table& table,
                                          const std::function<void(flow::tap)>& on_tap,
-                                         const stage::selection_overrides& overrides) {
+                                         const stage::selection_overrides& overrides,
+                                         kernels::matrix_view<const kernels::bf16> images) {
   const model::taps probes = stage::probes_of(table, on_tap);
-  const auto embedded = embedding_.run(table);
+  const auto embedded = embedding_.run(table, images);
   if (!embedded) return fail(embedded.error());
   const auto engram = engram_.run(table);
   if (!engram) return fail(engram.error());

@@ -36,10 +36,12 @@ class local_engine final : public session::generator {
   /// For a scheduler whose steps run() takes, with a queue of `queue_max` requests.
   session::scheduler_limits scheduler_limits(std::uint32_t queue_max) const;
 
-  /// One step, for callers that build their own. Taps that the step names go to `on_tap`.
+  /// One step, for callers that build their own. Taps that the step names go to `on_tap`; `images`
+  /// as embedding_stage::run takes them.
   result<flow::proposal> run(const flow::step_table& table,
                              const std::function<void(flow::tap)>& on_tap,
-                             const stage::selection_overrides& overrides = {});
+                             const stage::selection_overrides& overrides = {},
+                             kernels::matrix_view<const kernels::bf16> images = {});
   void apply(const flow::verdict& verdict) {
     const result<void> applied = layers_->apply(verdict);
     CEDAR_ASSERT(applied.has_value(), "no step of a local engine is ever suspended");

@@ -39,6 +39,11 @@ result<void> step_scheduler::check(const generation_request& request) const {
         return fail(errc::invalid_argument, "token " + std::to_string(token) +
                                                 " is outside the vocabulary of " +
                                                 std::to_string(limits_.vocabulary));
+  for (const auto* ids : {&request.prompt, &request.forced})
+    if (limits_.image_token >= 0 && std::ranges::find(*ids, limits_.image_token) != ids->end())
+      return fail(errc::invalid_argument,
+                  "token " + std::to_string(limits_.image_token) +
+                      " stands for an image, of which there is none; leave it out");
   if (const result<void> sane = flow::check(request.sampling, limits_.vocabulary); !sane)
     return sane;
   const std::size_t fixed = request.prompt.size() + request.forced.size();

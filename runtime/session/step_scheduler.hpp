@@ -44,6 +44,7 @@ struct scheduler_limits {
   std::uint32_t vocabulary = 0;
   std::uint32_t lookback = 0;  ///< ids before a span that Engram addresses need
   token_id eos_token = 1;
+  token_id image_token = -1;  ///< stands for an image: not among the ids of a request; -1: none
   std::uint32_t window = 1;  ///< prompt rows that walk the decoder in mode `bounded`
   /// Rows of prompts in one step while answers are being generated; at least 1.
   std::uint32_t prefill_rows = std::numeric_limits<std::uint32_t>::max();
@@ -84,8 +85,9 @@ class step_scheduler {
       : limits_(limits), kv_(limits.kv_granule, limits.kv_granules) {}
 
   /// Whether submit() would ever take a request. Errors: invalid_argument (empty prompt, a token
-  /// outside the vocabulary, sampling options beyond their rules), capacity (prompt and forced ids
-  /// do not fit the context; prompt and answer may need more KV than there is).
+  /// outside the vocabulary or that of images, sampling options beyond their rules), capacity
+  /// (prompt and forced ids do not fit the context; prompt and answer may need more KV than there
+  /// is).
   result<void> check(const generation_request& request) const;
 
   /// Queues requests, all or none. Errors, naming the request by its place: those of check();

@@ -14,8 +14,11 @@ class embedding_stage {
                   kernels::matrix_view<const kernels::bf16> table)
       : config_(config), table_(table) {}
 
-  /// One `embedded` block for all rows. Error invalid_argument: a token outside the vocabulary.
-  result<flow::row_block> run(const flow::step_table& table) const;
+  /// One `embedded` block for all rows. `images` [k, d] are the embeddings of the step's k rows of
+  /// image spans (vision::tower), in the order of its rows. Errors: invalid_argument: a token
+  /// outside the vocabulary; mismatch: other than one embedding for each of those rows.
+  result<flow::row_block> run(const flow::step_table& table,
+                              kernels::matrix_view<const kernels::bf16> images = {}) const;
 
  private:
   const model::model_config& config_;

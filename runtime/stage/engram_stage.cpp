@@ -5,6 +5,7 @@
 
 #include "kernels/base/check.hpp"
 #include "runtime/model/engram.hpp"
+#include "runtime/model/image_tokens.hpp"
 #include "runtime/stage/row_layout.hpp"
 
 namespace cedar::stage {
@@ -27,6 +28,8 @@ result<std::vector<std::int32_t>> engram_stage::windows_of(const flow::step_tabl
         return fail(errc::invalid_argument, "token " + std::to_string(token) +
                                                 " is outside the vocabulary of " +
                                                 std::to_string(config_.vocabulary));
+  const std::vector<std::uint8_t> rows_image = model::image_flags(config_, table.tokens);
+  const std::vector<std::uint8_t> lookback_image = model::image_flags(config_, table.lookback);
   const std::size_t width = hash_.max_ngram;
   std::vector<std::int32_t> windows(table.tokens.size() * width);
   std::size_t row = 0;
@@ -38,7 +41,9 @@ result<std::vector<std::int32_t>> engram_stage::windows_of(const flow::step_tabl
                   "step " + std::to_string(table.step.value) + ": token ids do not cover the rows");
     const model::engram_tokens tokens{
         .lookback = std::span(table.lookback).subspan(before, lookback),
-        .rows = std::span(table.tokens).subspan(row, span.rows_count)};
+        .rows = std::span(table.tokens).subspan(row, span.rows_count),
+        .lookback_image = std::span(lookback_image).subspan(before, lookback),
+        .rows_image = std::span(rows_image).subspan(row, span.rows_count)};
     model::engram_windows(hash_, token_map_, tokens,
                           std::span(windows).subspan(row * width, span.rows_count * width));
     before += lookback;

@@ -1,9 +1,11 @@
 #include "runtime/stage/head_stage.hpp"
 
 #include <cstring>
+#include <limits>
 
 #include "runtime/model/context.hpp"
 #include "runtime/model/head.hpp"
+#include "runtime/model/image_tokens.hpp"
 #include "runtime/stage/row_layout.hpp"
 
 namespace cedar::stage {
@@ -60,12 +62,16 @@ result<flow::proposal> head_stage::run(const flow::step_table& table, const flow
   const matrix_view<const bf16> collapsed(reinterpret_cast<const bf16*>(input.payload->data()),
                                           rows, config_.width);
   const matrix_view<float> logits = model::run_head(c, weights_, collapsed);
-  out.tokens = propose(table, logits);
   if (table.want_logits) {
     kernels::buffer copy(rows * logits.cols * sizeof(float));
     std::memcpy(copy.data(), logits.data, copy.bytes());
     out.logits = flow::freeze(std::move(copy));
   }
+  // A generated image token would be a row of an image that nobody sent.
+  if (const token_id image = model::image_token_of(config_); image >= 0)
+    for (std::size_t row = 0; row < rows; ++row)
+      logits.row(row)[static_cast<std::size_t>(image)] = -std::numeric_limits<float>::infinity();
+  out.tokens = propose(table, logits);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/registry/registry.hpp"
+#include "runtime/model/image_tokens.hpp"
 #include "topology/launch/host.hpp"
 #include "topology/launch/node_port.hpp"
 
@@ -43,6 +44,7 @@ session::scheduler_limits scheduler_limits_of(const plan& topology,
           .vocabulary = config.vocabulary,
           .lookback = config.engram_lookback(),
           .eos_token = config.eos_token,
+          .image_token = model::image_token_of(config),
           .window = config.window,
           .prefill_rows = limits.prefill_rows,
           .kv_granule = limits.kv_granule,

@@ -40,6 +40,7 @@ struct golden_options {
   std::function<void(const flow::step_table&)> after_step{};
 };
 
+/// The file's images go through the vision tower first.
 golden_logits run_prompt(golden_engine& with, const golden_file& file,
                          const golden_options& options);
 

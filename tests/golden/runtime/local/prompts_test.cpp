@@ -54,10 +54,9 @@ std::span<const float> last_rows(const std::vector<float>& all, std::size_t coun
   return std::span(all).last(count);
 }
 
-void check_prompt(const std::string& checkpoint, int length, const std::string& backend,
-                  const test::golden_options& options, double mean_bound, double max_bound) {
+void check_file(const std::string& checkpoint, const golden_file& file, const std::string& backend,
+                const test::golden_options& options, double mean_bound, double max_bound) {
   auto with = test::open_engine(std::string(CEDAR_TEST_DATA) + "/golden/" + checkpoint, backend);
-  const golden_file file(prompt_file(checkpoint, length));
   const auto logits = test::run_prompt(with, file, options);
   const std::string mode = options.bounded ? "bounded." : "";
   const auto prefill = file.floats(mode + "prefill.logits");
@@ -65,13 +64,20 @@ void check_prompt(const std::string& checkpoint, int length, const std::string& 
   const deviation p =
       compare(last_rows(logits.prefill, prefill.size()), prefill, logits.vocabulary, 1.5);
   const deviation d = compare(logits.decode, decode, logits.vocabulary, 1.5);
-  BOOST_TEST_MESSAGE(checkpoint << " " << length << " prefill mean RMS " << p.mean_rms << " max "
-                                << p.max << ", decode " << d.mean_rms << " max " << d.max);
+  BOOST_TEST_MESSAGE(checkpoint << " " << file.shape("tokens").front() << " prefill mean RMS "
+                                << p.mean_rms << " max " << p.max << ", decode " << d.mean_rms
+                                << " max " << d.max);
   BOOST_TEST(p.mean_rms <= mean_bound);
   BOOST_TEST(d.mean_rms <= mean_bound);
   BOOST_TEST(p.max <= max_bound);
   BOOST_TEST(d.max <= max_bound);
   BOOST_TEST(p.wrong_arg_max + d.wrong_arg_max == 0U);
+}
+
+void check_prompt(const std::string& checkpoint, int length, const std::string& backend,
+                  const test::golden_options& options, double mean_bound, double max_bound) {
+  check_file(checkpoint, golden_file(prompt_file(checkpoint, length)), backend, options, mean_bound,
+             max_bound);
 }
 
 }  // namespace
@@ -91,6 +97,31 @@ BOOST_DATA_TEST_CASE(match_free_running,
                      test::backends() * data::make(checkpoints) * data::make(lengths), backend,
                      checkpoint, length) {
   check_prompt(checkpoint, length, backend, {}, 0.35, 4.0);
+}
+
+const std::vector<std::string> vision_prompts{"prompt-0033", "vl-one-image", "vl-two-images"};
+
+golden_file vision_file(const std::string& prompt) {
+  return golden_file("tiny-vision/golden/" + prompt + ".safetensors");
+}
+
+// Sections 3 D and E, from pixels to logits.
+BOOST_DATA_TEST_CASE(match_with_images, test::backends() * data::make(vision_prompts), backend,
+                     prompt) {
+  check_file("tiny-vision", vision_file(prompt), backend, {.force_selections = true}, 0.15, 1.5);
+  check_file("tiny-vision", vision_file(prompt), backend, {}, 0.35, 4.0);
+}
+
+// Chunks of 5 end inside of spans, and Engram looks back into them.
+BOOST_DATA_TEST_CASE(images_have_the_same_bits_in_any_chunks, data::make(vision_prompts), prompt) {
+  auto with = test::open_engine(std::string(CEDAR_TEST_DATA) + "/golden/tiny-vision", "cpu");
+  const golden_file file = vision_file(prompt);
+  const auto whole = test::run_prompt(with, file, {});
+  for (const std::size_t chunk : {1U, 5U, 13U}) {
+    const auto chunked = test::run_prompt(with, file, {.chunk = chunk});
+    BOOST_TEST((whole.prefill == chunked.prefill), "chunks of " << chunk);
+    BOOST_TEST((whole.decode == chunked.decode), "chunks of " << chunk);
+  }
 }
 
 const std::vector<int> lengths_beyond_window{17, 33, 64, 100, 257};

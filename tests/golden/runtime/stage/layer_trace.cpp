@@ -6,6 +6,7 @@
 
 #include "runtime/model/compressor.hpp"
 #include "runtime/model/engram.hpp"
+#include "runtime/model/image_tokens.hpp"
 #include "runtime/stage/weight_loader.hpp"
 
 namespace cedar::test {
@@ -53,6 +54,7 @@ struct layer_trace::setting {
   model::layer_weights weights;
   model::rotary_frequencies rotary;
   bool all_candidates = false;
+  bool no_images = false;
   std::unique_ptr<stage::kv_pools> pools;
   std::unique_ptr<stage::sequence_state> sequence;
 
@@ -77,11 +79,25 @@ layer_trace::layer_trace(const std::string& checkpoint, const kernels::backend& 
     : backend_(backend),
       source_(unwrap(
           stage::model_source::open(std::string(CEDAR_TEST_DATA) + "/golden/" + checkpoint))),
-      trace_(checkpoint + "/golden/trace-0100.safetensors") {}
+      trace_(checkpoint + "/golden/" +
+             (checkpoint == "tiny-vision" ? "trace-vl-one-image" : "trace-0100") + ".safetensors") {
+}
 
 std::vector<layer_trace::call> layer_trace::calls() const {
-  const auto prompt = static_cast<std::uint32_t>(trace_.shape("tokens").front());
-  return {{"prefill.", 0, prompt}, {"decode0.", prompt, 1}, {"decode1.", prompt + 1, 1}};
+  const auto ids_of = [&](const char* name) {
+    std::vector<token_id> ids;
+    for (const std::int64_t token : trace_.integers(name))
+      ids.push_back(static_cast<token_id>(token));
+    return ids;
+  };
+  call prefill{"prefill.", 0, 0, ids_of("tokens")};
+  prefill.count = static_cast<std::uint32_t>(prefill.tokens.size());
+  std::vector<call> out{prefill};
+  for (const token_id token : ids_of("decode_tokens")) {
+    const std::string prefix = "decode" + std::to_string(out.size() - 1) + ".";
+    out.push_back({prefix, out.back().first + out.back().count, 1, {token}});
+  }
+  return out;
 }
 
 layer_deviation layer_trace::run(std::uint32_t layer, const mistake& with) const {
@@ -91,7 +107,8 @@ layer_deviation layer_trace::run(std::uint32_t layer, const mistake& with) const
       stage::load_layer(source_->checkpoint(), source_->config(), source_->schedule(), layer));
   weights.engram.reset();  // recorded inputs are those after Engram
   with.in_weights(weights);
-  const setting at(layer, std::move(config), std::move(weights), with.all_candidates);
+  setting at(layer, std::move(config), std::move(weights), with.all_candidates);
+  at.no_images = with.no_images;
   layer_deviation out;
   for (const call& one : calls()) run_call(at, one, out);
   return out;
@@ -156,7 +173,8 @@ void layer_trace::run_call(const setting& with, const call& at, layer_deviation&
   rows.spans = {{{request_id{1}, at.first, at.count, at.count}, 0, with.sequence.get()}};
   for (std::uint32_t i = 0; i < at.count; ++i)
     rows.positions.push_back(static_cast<std::int32_t>(at.first + i));
-  rows.image_rows.assign(at.count, 0);
+  rows.image_rows = model::image_flags(with.config, at.tokens);
+  if (with.no_images) rows.image_rows.assign(at.count, 0);
 
   const std::string prefix = at.prefix + "L" + std::to_string(with.layer) + ".";
   const std::vector<std::string> wanted{
@@ -266,7 +284,7 @@ layer_deviation layer_trace::run_engram(std::uint32_t layer) const {
       compare(layer, at, tensor.name.substr(tensor.name.find('.') + 1), tensor, out);
     });
     const std::vector<std::int32_t> positions(at.count);
-    const std::vector<std::uint8_t> image_rows(at.count);
+    const std::vector<std::uint8_t> image_rows = model::image_flags(config, at.tokens);
     const auto rotary = model::make_rotary(config);
     kernels::arena scratch;
     const model::context c{backend_, config, rotary, scratch, probes, positions, image_rows};
@@ -283,7 +301,34 @@ layer_deviation layer_trace::run_engram(std::uint32_t layer) const {
              std::as_bytes(std::as_const(after).span())},
             out);
   }
+  check_addresses(layer, out);
   return out;
+}
+
+void layer_trace::check_addresses(std::uint32_t layer, layer_deviation& out) const {
+  const stage::engram_stage addresses = unwrap(source_->make_engram());
+  const model::model_config& config = source_->config();
+  std::vector<token_id> before;
+  for (const call& at : calls()) {
+    flow::step_table table;
+    table.spans = {{request_id{1}, at.first, at.count, 0}};
+    table.tokens = at.tokens;
+    const std::size_t lookback = std::min<std::size_t>(at.first, config.engram_lookback());
+    table.lookback.assign(before.end() - static_cast<std::ptrdiff_t>(lookback), before.end());
+    before.insert(before.end(), at.tokens.begin(), at.tokens.end());
+    for (const flow::row_block& block : unwrap(addresses.run(table))) {
+      if (block.layer != layer) continue;
+      const auto expected =
+          trace_.vector<bf16>(at.prefix + "L" + std::to_string(layer) + ".engram.rows");
+      const std::size_t rows = at.count * config.engram_columns();
+      const std::size_t bytes = model::engram_row_bytes(config);
+      kernels::matrix_buffer<bf16> fetched(rows, config.engram.head_dim);
+      backend_.unpack_entries({{flow::bytes_of(block.payload).data(), rows, bytes},
+                               fetched.view(),
+                               kernels::entry_format::fp8_e8m0_32});
+      if (!std::ranges::equal(fetched.span(), expected)) ++out.wrong_choices;
+    }
+  }
 }
 
 }  // namespace cedar::test

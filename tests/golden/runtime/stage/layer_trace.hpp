@@ -23,6 +23,7 @@ struct mistake {
   std::function<void(model::model_config&)> in_config = [](model::model_config&) {};
   std::function<void(model::layer_weights&)> in_weights = [](model::layer_weights&) {};
   bool all_candidates = false;  ///< the candidate pool is everything
+  bool no_images = false;  ///< rows of image spans are taken for text
 };
 
 /// How far a layer's tensors are from the recorded ones.
@@ -35,7 +36,7 @@ struct layer_deviation {
 
 class layer_trace {
  public:
-  /// `checkpoint`: folder below tests/data/golden. Throws if it cannot be opened.
+  /// `checkpoint`: folder below tests/data/golden, with one trace. Throws if it cannot be opened.
   layer_trace(const std::string& checkpoint, const kernels::backend& backend);
 
   std::uint32_t layers() const { return source_->config().layers; }
@@ -43,7 +44,8 @@ class layer_trace {
   /// Runs prefill and both decode steps of one layer; deviations over all three.
   layer_deviation run(std::uint32_t layer, const mistake& with = {}) const;
 
-  /// The Engram module before `layer`: streams in, streams out. Zero if there is none.
+  /// The Engram module before `layer`: streams in, streams out; and the table rows that its tokens
+  /// address, which must be the recorded ones (else wrong_choices). Zero if there is none.
   layer_deviation run_engram(std::uint32_t layer) const;
 
  private:
@@ -51,11 +53,13 @@ class layer_trace {
     std::string prefix;
     std::uint32_t first = 0;
     std::uint32_t count = 0;
+    std::vector<token_id> tokens{};
   };
   struct setting;
 
   std::vector<call> calls() const;
   void run_call(const setting& with, const call& at, layer_deviation& out) const;
+  void check_addresses(std::uint32_t layer, layer_deviation& out) const;
   void fill_owner(const setting& with, const call& at) const;
   stage::selection_overrides recorded_choice(const setting& with, const call& at) const;
   std::vector<kernels::candidate_pool> recorded_candidates(const setting& with,

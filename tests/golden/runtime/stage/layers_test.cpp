@@ -1,7 +1,8 @@
 // Goal: every layer alone computes what the released reference code computes from the same inputs.
-// Method: recorded inputs and intermediates of tiny-12 and tiny-40 (tests/data/golden/README.md,
-// section 3 B). Recommended bounds: relative RMS <= 2e-3 and 2 bf16 steps of the largest magnitude;
-// 1e-5 absolute for fp32 coefficients. Deliberate mistakes must break them.
+// Method: recorded inputs and intermediates of tiny-12, tiny-40 and, with an image, tiny-vision
+// (tests/data/golden/README.md, section 3 B). Recommended bounds: relative RMS <= 2e-3 and 2 bf16
+// steps of the largest magnitude; 1e-5 absolute for fp32 coefficients. Deliberate mistakes must
+// break them.
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -21,7 +22,7 @@ constexpr double relative_rms_bound = 2e-3;
 constexpr double ulps_bound = 2;
 constexpr double absolute_bound = 1e-5;
 
-const std::vector<std::string> checkpoints{"tiny-12", "tiny-40"};
+const std::vector<std::string> checkpoints{"tiny-12", "tiny-40", "tiny-vision"};
 
 void check(const layer_deviation& deviation, std::uint32_t layer) {
   for (const auto& [name, value] : deviation.relative_rms)
@@ -99,6 +100,18 @@ BOOST_AUTO_TEST_CASE(each_mistake_breaks_the_bounds) {
       BOOST_TEST(largest > 1.0, one.name << " goes unnoticed on " << backend_name);
     }
   }
+}
+
+// Rows of an image span choose their experts by bias_vl.
+BOOST_DATA_TEST_CASE(image_rows_taken_for_text_break_the_bounds, test::backends(), name) {
+  const auto backend = test::backend_of(name);
+  const layer_trace trace("tiny-vision", *backend);
+  mistake no_images{.name = "no images"};
+  no_images.no_images = true;
+  std::size_t layers = 0;
+  for (std::uint32_t layer = 0; layer < trace.layers(); ++layer)
+    if (worst(trace.run(layer, no_images)) > 1.0) ++layers;
+  BOOST_TEST(layers == trace.layers());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

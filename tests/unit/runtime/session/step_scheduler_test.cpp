@@ -184,6 +184,23 @@ BOOST_AUTO_TEST_CASE(sampling_options_beyond_their_rules_are_refused_with_the_re
   BOOST_TEST(core.requests() == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(ids_that_stand_for_an_image_are_refused_where_there_are_images) {
+  step_scheduler text(limits_of());
+  BOOST_TEST(text.submit({prompt_of({2, 9}, 1)}).has_value());
+  scheduler_limits limits = limits_of();
+  limits.image_token = 9;
+  step_scheduler core(limits);
+  auto forced = prompt_of({2}, 1);
+  forced.forced = {3, 9};
+  for (const auto& wrong : {prompt_of({2, 9}, 1), forced}) {
+    const auto ids = core.submit({wrong});
+    BOOST_REQUIRE(!ids);
+    BOOST_TEST((ids.error().code == errc::invalid_argument));
+    BOOST_TEST(ids.error().message.find("token 9 stands for an image") != std::string::npos);
+  }
+  BOOST_TEST(core.submit({prompt_of({2, 8}, 1)}).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(prompt_chunks_follow_each_other_without_waiting_and_decode_rows_wait) {
   step_scheduler core(limits_of());
   BOOST_REQUIRE(core.submit({prompt_of({2, 3, 4, 5, 6, 7}, 3)}));
