@@ -396,6 +396,9 @@ result<void> step_scheduler::offer(const draft& offered) {
   request.awaits_draft = false;
   request.drafted = offered.tokens;
   request.drafted.resize(std::min<std::size_t>(offered.tokens.size(), useful_drafts(request)));
+  // No answer goes on with an image, and no stage could compute its row.
+  request.drafted.erase(std::ranges::find(request.drafted, limits_.image_token),
+                        request.drafted.end());
   return {};
 }
 

@@ -161,6 +161,13 @@ BOOST_AUTO_TEST_CASE(take_only_kv_that_nobody_holds) {
   BOOST_TEST(poor.step().spans.front().rows_count == 2U);  // positions 2 and 3 of its own
 }
 
+BOOST_AUTO_TEST_CASE(end_before_an_image) {
+  drafted_request one({.image_token = 40});
+  one.choose(one.step(), {7});
+  BOOST_REQUIRE(one.core.offer({one.id, 2, {8, 40, 9}}));
+  BOOST_TEST(one.step().tokens == (std::vector<token_id>{7, 8}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(that_come_late_are_ignored_and_wrong_ones_refused) {
   drafted_request one;
   one.choose(one.step(), {7});
