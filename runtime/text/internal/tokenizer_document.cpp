@@ -42,8 +42,7 @@ result<void> check_settings(const json& object, const std::string& path,
                             std::initializer_list<std::string_view> used) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(used.begin(), used.end(), key) != used.end()) continue;
-    const auto known = std::find_if(settings.begin(), settings.end(),
-                                    [&](const setting& one) { return one.key == key; });
+    const auto known = std::ranges::find(settings, key, &setting::key);
     const bool supported =
         known == settings.end()
             ? value.is_null() || value == false
