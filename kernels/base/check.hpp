@@ -2,8 +2,8 @@
 //
 // 1. CEDAR_REQUIRE checks what the caller promised, CEDAR_ASSERT what this code promised itself.
 // 2. Both are active in every build type; both throw cedar::defect with the text and the place.
-// 3. Nobody catches a defect below the actor boundary (tests excepted): the actor dies, its
-//    supervisor fails the requests it held.
+// 3. Nobody catches a defect below the boundary of an actor, or of the local service's thread (tests
+//    excepted): what runs there ends, and whoever supervises it fails the requests that it held.
 // Expected failures (a missing file, a lost peer) are runtime/base/result.hpp's business, not this.
 #pragma once
 
