@@ -30,6 +30,8 @@ void drafter_sequence::extend(step_id step, std::uint32_t positions) noexcept {
 }
 
 result<void> drafter_sequence::commit(step_id step, std::uint32_t positions) {
+  if (step > last_step_)
+    return fail(errc::mismatch, "the verdict came before the rows that it is about");
   if (step != last_step_ || positions >= written_) return {};
   if (positions <= first_) {
     written_ = first_;

@@ -35,7 +35,8 @@ class drafter_sequence {
   /// `step` has written rows up to `positions` into every ring.
   void extend(step_id step, std::uint32_t positions) noexcept;
   /// The verdict on `step`: rows [.., positions) stand. Rows beyond are taken back, unless a later
-  /// step has continued the request. Error mismatch: rows that a draft would see are gone.
+  /// step has continued the request. Errors: mismatch (rows that a draft would see are gone; the
+  /// step's rows have not come: taps and verdicts take different ways, their owner joins them).
   result<void> commit(step_id step, std::uint32_t positions);
 
  private:

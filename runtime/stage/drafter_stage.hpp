@@ -67,8 +67,8 @@ class drafter_stage {
   result<std::vector<draft>> run(std::span<const draft_order> orders,
                                  const model::draft_choice& choose, const model::taps& probes = {});
 
-  /// Commits, takes back, frees; unknown requests are ignored. Error mismatch: a verdict takes back
-  /// more rows than windows have slack for.
+  /// Commits, takes back, frees; unknown requests are ignored. A verdict comes after extend() of
+  /// its step. Error mismatch: it did not, or takes back more rows than windows have slack for.
   result<void> apply(const flow::verdict& verdict);
   /// Forgets every request (a new epoch begins).
   void clear() { sequences_.clear(); }

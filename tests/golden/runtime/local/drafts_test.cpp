@@ -141,7 +141,7 @@ constexpr double forced_confidence_bound = 0.016;
 constexpr double free_confidence_bound = 0.04;
 
 const std::vector<std::string> checkpoints{"tiny-12", "tiny-40"};
-const std::vector<int> lengths{1, 2, 3, 15, 16, 17, 33, 64, 100, 257};
+const std::vector<int> lengths{1, 3, 16, 17, 100, 257};
 const std::vector<std::string> prompts{"chat-name",  "recall-long", "recall-short",
                                        "story-lily", "story-mouse", "story-text"};
 

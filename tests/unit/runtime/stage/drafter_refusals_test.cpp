@@ -39,6 +39,18 @@ BOOST_AUTO_TEST_CASE(refuses_to_take_back_what_its_rings_have_lost) {
   BOOST_TEST(!with.try_settle(50 - slack - 1));
 }
 
+BOOST_AUTO_TEST_CASE(refuses_a_verdict_that_overtook_its_rows) {
+  const auto taps = random_taps(15, 30);
+  drafter_run with;
+  with.extend(taps, 0, 20);
+  const auto refused = with.drafter->apply({step_id{2}, {}, {{one, 21, false}}});
+  BOOST_REQUIRE(!refused);
+  expect_error(refused.error(), errc::mismatch, "before the rows");
+  with.extend(taps, 20, 5);
+  with.settle(21);
+  BOOST_TEST((with.draft(21) == draft_alone(taps, 21)));
+}
+
 BOOST_AUTO_TEST_CASE(refuses_rows_that_do_not_fit_and_changes_nothing) {
   const auto taps = random_taps(13, 40);
   drafter_run with(cpu_backend(), 2);
