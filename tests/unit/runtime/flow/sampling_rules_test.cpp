@@ -12,7 +12,7 @@ using flow::sampling_options;
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 constexpr float smallest = std::numeric_limits<float>::denorm_min();
 
 /// The text of the refusal, empty if there is none.
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(values_beyond_them_are_refused_with_what_is_allowed) {
   BOOST_TEST(refusal(&o::min_p, 2) == "min_p is 2; it must be between 0 and 1");
   BOOST_TEST(refusal(&o::repetition_penalty, 0) ==
              "repetition_penalty is 0; it must be above 0 (1: none)");
-  for (const float value : {nan, infinity, -infinity})
+  for (const float value : {not_a_number, infinity, -infinity})
     for (const auto option : {&o::temperature, &o::top_p, &o::min_p, &o::repetition_penalty,
                               &o::presence_penalty, &o::frequency_penalty})
       BOOST_TEST(refusal(option, value) != "");
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(biases_name_tokens_that_exist_once_each) {
                options.bias = {{3, 1}, {4, 1}, {3, 1}};
              }) == "the logit bias of token 3 is given twice; give it once");
   BOOST_TEST(refusal([](o& options) {
-               options.bias = {{3, nan}};
+               options.bias = {{3, not_a_number}};
              }) == "the logit bias of token 3 is nan; it must be a finite number");
   BOOST_TEST(refusal([](o& options) { options.bias.resize(flow::token_biases_max + 1); }) ==
              "1025 tokens have a logit bias; at most 1024 may");
