@@ -15,6 +15,7 @@ enum RowKind {
   candidates @7;
   gatherRequest @8;
   gathered @9;
+  draftTaps @10;
 }
 
 struct RowBlock {

@@ -62,6 +62,8 @@ std::string_view name_of(row_kind kind) noexcept {
       return "gather_request";
     case row_kind::gathered:
       return "gathered";
+    case row_kind::draft_taps:
+      return "draft_taps";
   }
   return "?";
 }

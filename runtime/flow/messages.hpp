@@ -92,6 +92,8 @@ enum class row_kind : std::uint8_t {
   gather_request,  ///< stage with a reader -> owner: positions [rows, top-k] i32, -1 padded; once
                    ///< an index group, while the step runs
   gathered,  ///< owner -> the stage that asked: main entries [positions that are not -1, bytes]
+  draft_taps,  ///< stage -> drafter: means of a target layer's streams [stage::tapped_rows(), d]
+               ///< bf16
 };
 
 /// Tensor rows of one step on one edge. The payload's layout follows from the kind, planes in the
@@ -101,7 +103,8 @@ struct row_block {
   step_id step;
   epoch_id epoch;
   /// engram_rows: the layer whose module this is. selection, candidates: the layer that chose.
-  /// shared_kv, index_keys, gather_request, gathered: the owner. Else 0.
+  /// shared_kv, index_keys, gather_request, gathered: the owner. draft_taps: the target layer. Else
+  /// 0.
   std::uint32_t layer = 0;
   std::uint32_t reader = 0;  ///< gather_request, gathered: first layer of the stage that asks
   std::vector<row_span> spans;

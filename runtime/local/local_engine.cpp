@@ -48,12 +48,20 @@ result<void> local_engine::renew() {
   stage::layer_stage_options placed{0, source_.config().layers - 1, options_.requests_max,
                                     options_.context_max};
   if (options_.kv_positions > 0) placed.kv_granules = options_.kv_positions / granule_of(source_);
+  if (options_.draft) placed.tapped_layers = source_.config().dspark.target_layers;
   auto layers = source_.make_layers(backend_, placed);
   if (!layers) return fail(layers.error());
   auto head = source_.make_head(backend_);
   if (!head) return fail(head.error());
+  std::unique_ptr<stage::drafting> drafting;
+  if (options_.draft) {
+    auto drafter = source_.make_drafter(backend_, options_.requests_max);
+    if (!drafter) return fail(drafter.error());
+    drafting = std::make_unique<stage::drafting>(std::move(*drafter), source_.config());
+  }
   layers_ = std::move(*layers);
   head_ = std::move(*head);
+  drafting_ = std::move(drafting);
   return {};
 }
 
@@ -72,7 +80,7 @@ session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max
   };
   limits.kv_granule = granule_of(source_);
   if (options_.kv_positions > 0) limits.kv_granules = options_.kv_positions / limits.kv_granule;
-  if (options_.drafter != nullptr)
+  if (options_.draft || options_.drafter != nullptr)
     limits.draft_tokens_max = stage::ring_slack(source_.config()) - 1;
   return limits;
 }
@@ -86,9 +94,50 @@ result<flow::proposal> local_engine::run(const flow::step_table& table,
   if (!embedded) return fail(embedded.error());
   const auto engram = engram_.run(table);
   if (!engram) return fail(engram.error());
-  const auto head_input = layers_->run(table, *embedded, *engram, probes, overrides);
-  if (!head_input) return fail(head_input.error());
-  return head_->run(table, *head_input, probes);
+  const auto made = layers_->begin({table, *embedded, *engram, {}, {}}, probes, overrides);
+  if (!made) return fail(made.error());
+  if (drafting_)
+    if (const auto followed = drafting_->extend(table, *made); !followed)
+      return fail(followed.error());
+  return head_->run(table, made->back(), probes);
+}
+
+void local_engine::apply(const flow::verdict& verdict) {
+  const result<void> applied = layers_->apply(verdict);
+  CEDAR_ASSERT(applied.has_value(), "no step of a local engine is ever suspended");
+  head_->apply(verdict);
+  if (!drafting_) return;
+  const result<void> followed = drafting_->apply(verdict);
+  CEDAR_ASSERT(followed.has_value(), "a verdict takes back no more than a draft");
+}
+
+result<std::vector<session::draft>> local_engine::draft(
+    const std::vector<session::draft_order>& orders) {
+  std::vector<stage::draft_order> asked;
+  for (const session::draft_order& order : orders)
+    asked.push_back({order.request, order.position, order.last});
+  const auto made = drafting_->run(asked);
+  if (!made) return fail(made.error());
+  std::vector<session::draft> out;
+  for (std::size_t i = 0; i < orders.size(); ++i) {
+    session::draft& one = out.emplace_back();
+    one.request = orders[i].request;
+    one.position = orders[i].position;
+    for (const model::draft_token& token : (*made)[i].tokens) one.tokens.push_back(token.token);
+  }
+  return out;
+}
+
+result<void> local_engine::offer_drafts(session::step_scheduler& scheduler,
+                                        const flow::step_table& table,
+                                        const session::step_outcome& outcome) {
+  if (!drafting_ && options_.drafter == nullptr) return {};
+  const auto drafts = options_.drafter != nullptr ? options_.drafter->draft_after(table, outcome)
+                                                  : draft(outcome.orders);
+  if (!drafts) return fail(drafts.error());
+  for (const session::draft& one : *drafts)
+    if (const result<void> taken = scheduler.offer(one); !taken) return taken;
+  return {};
 }
 
 result<std::vector<session::usage>> local_engine::generate(
@@ -112,11 +161,8 @@ result<std::vector<session::usage>> local_engine::generate(
         used[index] = *scheduler.usage_of(event.request);
       if (sink.on_row) sink.on_row(index, event);
     }
-    if (options_.drafter == nullptr) continue;
-    const auto drafts = options_.drafter->draft_after(*table, *outcome);
-    if (!drafts) return fail(drafts.error());
-    for (const session::draft& one : *drafts)
-      if (const result<void> taken = scheduler.offer(one); !taken) return fail(taken.error());
+    if (const auto drafted = offer_drafts(scheduler, *table, *outcome); !drafted)
+      return fail(drafted.error());
   }
   return used;
 }

@@ -8,6 +8,7 @@
 #include "runtime/session/drafter.hpp"
 #include "runtime/session/generator.hpp"
 #include "runtime/session/step_scheduler.hpp"
+#include "runtime/stage/drafting.hpp"
 #include "runtime/stage/model_source.hpp"
 
 namespace cedar::local {
@@ -17,14 +18,15 @@ struct engine_options {
   std::uint32_t requests_max = 16;
   std::uint32_t context_max = 0;  ///< 0: the model's max_positions
   std::uint64_t kv_positions = 0;  ///< of all requests together; 0: enough for all
-  session::drafter* drafter = nullptr;  ///< must outlive the engine; null: nobody drafts
+  bool draft = false;  ///< with the model's own drafter
+  session::drafter* drafter = nullptr;  ///< drafts instead of it; must outlive the engine
 };
 
 /// embedding -> engram -> all layers -> head.
 class local_engine final : public session::generator {
  public:
   /// `source` and `backend` must outlive the engine. Errors: those of model_source's factories;
-  /// invalid_argument: options beyond the model.
+  /// invalid_argument: options beyond the model; not_found: it has no drafter.
   static result<std::unique_ptr<local_engine>> open(const stage::model_source& source,
                                                     const kernels::backend& backend,
                                                     const engine_options& options);
@@ -42,11 +44,11 @@ class local_engine final : public session::generator {
                              const std::function<void(flow::tap)>& on_tap,
                              const stage::selection_overrides& overrides = {},
                              kernels::matrix_view<const kernels::bf16> images = {});
-  void apply(const flow::verdict& verdict) {
-    const result<void> applied = layers_->apply(verdict);
-    CEDAR_ASSERT(applied.has_value(), "no step of a local engine is ever suspended");
-    head_->apply(verdict);
-  }
+  void apply(const flow::verdict& verdict);
+  /// After apply() of the outcome of `table`: gives the scheduler the drafts that it ordered.
+  /// Errors: those of whoever drafts.
+  result<void> offer_drafts(session::step_scheduler& scheduler, const flow::step_table& table,
+                            const session::step_outcome& outcome);
 
   /// Makes what holds state anew, as open() did: all requests are forgotten, weights stay mapped.
   /// For who goes on after a step that failed. Errors: those of model_source's factories; then the
@@ -54,12 +56,13 @@ class local_engine final : public session::generator {
   result<void> renew();
 
   const stage::layer_stage& layers() const noexcept { return *layers_; }
-  const stage::head_stage& head() const noexcept { return *head_; }
 
  private:
   local_engine(const stage::model_source& source, const kernels::backend& backend,
                const engine_options& options, stage::embedding_stage embedding,
                stage::engram_stage engram);
+
+  result<std::vector<session::draft>> draft(const std::vector<session::draft_order>& orders);
 
   const stage::model_source& source_;
   const kernels::backend& backend_;
@@ -68,6 +71,7 @@ class local_engine final : public session::generator {
   stage::engram_stage engram_;
   std::unique_ptr<stage::layer_stage> layers_;
   std::unique_ptr<stage::head_stage> head_;
+  std::unique_ptr<stage::drafting> drafting_;  ///< null: not with the model's own drafter
 };
 
 }  // namespace cedar::local

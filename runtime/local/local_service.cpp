@@ -99,7 +99,7 @@ result<void> local_service::run_step(const flow::step_table& table) {
       requests_.finished(event.request, *scheduler_.usage_of(event.request));
   }
   engine_.apply(outcome->verdict);
-  return {};
+  return engine_.offer_drafts(scheduler_, table, *outcome);
 }
 
 result<void> local_service::run_guarded(const flow::step_table& table) {

@@ -252,7 +252,8 @@ result<std::vector<flow::row_block>> layer_stage::begin(joined_step step, const 
                           options_.first_layer,
                           options_.last_layer,
                           options_.imports,
-                          options_.exports};
+                          options_.exports,
+                          options_.tapped_layers};
   step_ = std::make_unique<stage_step>(parts, scratch_, std::move(step), std::move(*rows),
                                        std::move(*selections), overrides);
   return advance(probes);

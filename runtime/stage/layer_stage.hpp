@@ -42,6 +42,8 @@ struct layer_stage_options {
   /// model::ratios_lcm positions (the scheduler's session::kv_budget). None: what the requests
   /// need.
   std::optional<std::uint64_t> kv_granules{};
+  /// Target layers of the stage, ascending, whose taps go to the drafter.
+  std::vector<std::uint32_t> tapped_layers{};
 };
 
 /// Pages of a stage, by pool.
@@ -67,11 +69,11 @@ class layer_stage {
 
   /// Begins a step. Its rows are `embedded` for a stage that begins with layer 0, else
   /// `activation`; it has Engram rows for every layer of the stage with a module, and the blocks of
-  /// shared_inputs(). Returns the blocks to be sent: exports, and last `activation` (`head_input`
-  /// of wanted rows if the stage ends the model), or a `gather_request`, which suspends the step.
-  /// Errors: malformed (blocks that do not fit the step, a request twice), capacity (no free page,
-  /// too many requests, beyond the context), mismatch (rows that do not continue the request's
-  /// state). Defect: another step is suspended.
+  /// shared_inputs(). Returns the blocks to be sent: exports, taps, and last `activation`
+  /// (`head_input` of wanted rows if the stage ends the model), or a `gather_request`, which
+  /// suspends the step. Errors: malformed (blocks that do not fit the step, a request twice),
+  /// capacity (no free page, too many requests, beyond the context), mismatch (rows that do not
+  /// continue the request's state). Defect: another step is suspended.
   result<std::vector<flow::row_block>> begin(joined_step step, const model::taps& probes,
                                              const selection_overrides& overrides = {});
   /// Goes on with the suspended step; returns what begin() does. Error malformed: none is

@@ -49,6 +49,7 @@ std::uint32_t row_bytes(row_kind kind, const model::model_config& config) noexce
       bytes = config.engram_columns() * model::engram_row_bytes(config);
       break;
     case row_kind::head_input:
+    case row_kind::draft_taps:
       bytes = width;
       break;
     case row_kind::shared_kv:

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "kernels/base/check.hpp"
+#include "runtime/model/drafter.hpp"
+#include "runtime/stage/drafter_stage.hpp"
 #include "runtime/stage/row_layout.hpp"
 #include "runtime/stage/shared_blocks.hpp"
 
@@ -134,6 +136,32 @@ void stage_step::send_shared(std::vector<flow::row_block>& out) const {
     out.push_back(make_candidates_block(c, table(), layer_, selections_.candidates));
 }
 
+/// Of the layer whose input is at hand, if it is a target of the drafter.
+void stage_step::send_taps(const model::taps& probes, std::vector<flow::row_block>& out) const {
+  if (!holds(parts_.tapped_layers, layer_)) return;
+  std::size_t count = 0;
+  for (const flow::row_span& span : table().spans) count += tapped_rows(span, parts_.config);
+  kernels::buffer memory(count * row_bytes(row_kind::draft_taps, parts_.config));
+  const matrix_view<bf16> rows(reinterpret_cast<bf16*>(memory.data()), count, parts_.config.width);
+  // Engram's rows are added where the layer will write.
+  const matrix_view<const bf16> streams =
+      parts_.layers[layer_ - parts_.first_layer].engram ? output_.streams : current_.streams;
+  const model::context c = context(probes);
+  std::size_t to = 0;
+  for (const span_rows& span : active().spans) {
+    const kernels::arena::mark scope(scratch_);
+    const std::size_t wanted = tapped_rows(span.span, parts_.config);
+    if (wanted == 0) continue;
+    const std::size_t first = span.first_row + span.span.rows_count - wanted;
+    const auto taps = model::make_tap(c, streams.rows_from(first, wanted));
+    for (std::size_t i = 0; i < wanted; ++i, ++to)
+      std::ranges::copy(taps.row(i), rows.row_data(to));
+  }
+  CEDAR_ASSERT(to == count, "a row of the decoder is missing");
+  out.push_back(make_block(row_kind::draft_taps, table(), parts_.config, std::move(memory)));
+  out.back().layer = layer_;
+}
+
 bool stage_step::needs_gather() const {
   const model::layer_schedule& layer = parts_.schedule[layer_];
   return layer.owner && holds(parts_.imports.gathered, *layer.owner) &&
@@ -181,6 +209,7 @@ result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::
     if (active().count() == 0) {  // the whole step belongs to the encoder
       if (parts_.schedule[layer_].index_source == layer_) selections_.by_source[layer_].clear();
       send_shared(out);
+      send_taps(probes, out);
       return {};
     }
     half_scope_.emplace(scratch_);
@@ -189,6 +218,7 @@ result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::
     if (!half) return fail(half.error());
     half_ = *half;
     send_shared(out);
+    send_taps(probes, out);
     if (needs_gather()) {
       request_entries(out);
       return {};

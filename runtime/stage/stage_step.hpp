@@ -31,6 +31,7 @@ struct stage_parts {
   std::uint32_t last_layer;
   const model::shared_state& imports;
   const model::shared_state& exports;
+  const std::vector<std::uint32_t>& tapped_layers;
 };
 
 class stage_step {
@@ -70,6 +71,7 @@ class stage_step {
   void narrow_rows();
   result<void> enter_decoder(const model::taps& probes);
   void send_shared(std::vector<flow::row_block>& out) const;
+  void send_taps(const model::taps& probes, std::vector<flow::row_block>& out) const;
   bool needs_gather() const;
   void request_entries(std::vector<flow::row_block>& out);
   result<void> run_layer(const model::taps& probes, std::vector<flow::row_block>& out);

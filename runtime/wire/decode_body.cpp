@@ -176,7 +176,7 @@ class body_decoder {
   }
 
   result<flow::message> row_block() {
-    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::gathered)) {
+    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::draft_taps)) {
       return malformed("rowBlock.kind", "unknown kind " + std::to_string(body().row_kind));
     }
     const std::uint64_t tensor_bytes = std::uint64_t{body().rows} * body().row_bytes;

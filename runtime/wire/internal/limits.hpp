@@ -40,6 +40,7 @@ inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spa
     case flow::row_kind::selection:
     case flow::row_kind::candidates:
     case flow::row_kind::gather_request:
+    case flow::row_kind::draft_taps:
       return rows <= all;
   }
   return false;

@@ -11,7 +11,7 @@ using namespace cedar::test;
 BOOST_AUTO_TEST_SUITE(concurrent_requests)
 
 BOOST_AUTO_TEST_CASE(get_the_bits_that_each_gets_alone) {
-  const tiny_model model;
+  const small_model model;
   const auto requests = mixed_requests(1);
   std::vector<answer> alone;
   for (const session::generation_request& one : requests)

@@ -8,15 +8,15 @@
 
 namespace cedar::test {
 
-tiny_model::tiny_model() : backend_(kernels::make_backend("cpu")) {
-  auto opened = stage::model_source::open(CEDAR_TEST_DATA "/golden/tiny-12");
+small_model::small_model(const std::string& folder) : backend_(kernels::make_backend("cpu")) {
+  auto opened = stage::model_source::open(folder);
   BOOST_REQUIRE_MESSAGE(opened, (opened ? "" : opened.error().message));
   source_ = std::move(*opened);
   BOOST_REQUIRE(backend_ != nullptr);
 }
 
-std::vector<answer> tiny_model::run(const std::vector<session::generation_request>& requests,
-                                    const local::engine_options& options) const {
+std::vector<answer> small_model::run(const std::vector<session::generation_request>& requests,
+                                     const local::engine_options& options) const {
   const auto engine = local::local_engine::open(*source_, *backend_, options);
   BOOST_REQUIRE_MESSAGE(engine, (engine ? "" : engine.error().message));
   std::vector<answer> out(requests.size());

@@ -1,4 +1,4 @@
-// Requests of mixed lengths and modes over tiny-12, and what they get.
+// Requests of mixed lengths and modes, and what they get of a model.
 #pragma once
 
 #include <memory>
@@ -19,9 +19,10 @@ struct answer {
   session::usage used;
 };
 
-class tiny_model {
+class small_model {
  public:
-  tiny_model();
+  /// Throws if the checkpoint folder cannot be opened.
+  explicit small_model(const std::string& folder = CEDAR_TEST_DATA "/golden/tiny-12");
 
   /// Runs all requests together; no state of any may be left behind.
   std::vector<answer> run(const std::vector<session::generation_request>& requests,

@@ -1,0 +1,71 @@
+#include "runtime/stage/drafting.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "kernels/base/buffer.hpp"
+#include "runtime/stage/row_layout.hpp"
+
+namespace cedar::stage {
+
+using flow::row_kind;
+using kernels::bf16;
+using kernels::matrix_view;
+
+result<void> drafting::extend(const flow::step_table& table,
+                              std::span<const flow::row_block> taps) {
+  std::size_t rows = 0;
+  for (const flow::row_span& span : table.spans) rows += tapped_rows(span, config_);
+  const std::uint32_t bytes = row_bytes(row_kind::draft_taps, config_);
+  kernels::matrix_buffer<bf16> joined(rows, drafter_->tap_width());
+  std::size_t column = 0;
+  for (const std::uint32_t layer : config_.dspark.target_layers) {
+    const auto block = std::ranges::find_if(taps, [&](const flow::row_block& one) {
+      return one.kind == row_kind::draft_taps && one.layer == layer;
+    });
+    const bool fits = block != taps.end() && block->step == table.step &&
+                      block->spans == table.spans && block->rows_count == rows &&
+                      block->row_bytes == bytes &&
+                      flow::bytes_of(block->payload).size() >= rows * bytes;
+    if (!fits)
+      return fail(errc::malformed, "step " + std::to_string(table.step.value) +
+                                       ": no taps of layer " + std::to_string(layer) +
+                                       " that are those of the step");
+    const matrix_view<const bf16> part(
+        reinterpret_cast<const bf16*>(flow::bytes_of(block->payload).data()), rows, config_.width);
+    for (std::size_t row = 0; row < rows; ++row)
+      std::ranges::copy(part.row(row), joined.view().row_data(row) + column);
+    column += config_.width;
+  }
+  if (const auto known = drafter_->extend(table.step, table.spans, joined.view()); !known)
+    return known;
+  if (const auto begun = chooser_.begin(table, config_.vocabulary); !begun) return begun;
+  auto token = table.tokens.begin();
+  for (const flow::row_span& span : table.spans)
+    for (std::uint32_t i = 0; i < span.rows_count; ++i) chooser_.add_row(span.request, *token++);
+  return {};
+}
+
+result<void> drafting::apply(const flow::verdict& verdict) {
+  for (const flow::commitment& one : verdict.commitments)
+    if (one.finished) chooser_.forget(one.request);
+  return drafter_->apply(verdict);
+}
+
+result<std::vector<draft>> drafting::run(std::span<const draft_order> orders) {
+  std::vector<token_id> last;
+  for (const draft_order& order : orders) last.push_back(order.newest);
+  // The next step's first row cuts the chooser back to what stands.
+  return drafter_->run(orders,
+                       [&](std::size_t i, std::uint32_t position, std::span<const float> logits) {
+                         chooser_.add_row(orders[i].request, last[i]);
+                         return last[i] = chooser_.choose(orders[i].request, position, logits);
+                       });
+}
+
+void drafting::clear() {
+  drafter_->clear();
+  chooser_.clear();
+}
+
+}  // namespace cedar::stage

@@ -1,0 +1,46 @@
+// A drafter that follows a pipeline: taps come as blocks, tokens are drawn like the head's.
+//
+// 1. For every step: extend() with its taps, apply() with its verdict, then run() for the requests
+//    that go on.
+// 2. A proposal is the noisy arg max of the drafted logits, with the request's options and the
+// noise
+//    of its position: what the head will draw if the logits are alike. Options come with a
+//    request's first rows, as for the head (token_chooser).
+// Not thread-safe: one owner calls it.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "runtime/base/result.hpp"
+#include "runtime/flow/messages.hpp"
+#include "runtime/stage/drafter_stage.hpp"
+#include "runtime/stage/token_chooser.hpp"
+
+namespace cedar::stage {
+
+class drafting {
+ public:
+  /// `config` must outlive the object.
+  drafting(std::unique_ptr<drafter_stage> drafter, const model::model_config& config)
+      : config_(config), drafter_(std::move(drafter)) {}
+
+  /// `taps`: a draft_taps block of every target layer, in any order; others are ignored. Errors:
+  /// malformed (a block is missing or does not fit the step), those of drafter_stage::extend and
+  /// token_chooser::begin.
+  result<void> extend(const flow::step_table& table, std::span<const flow::row_block> taps);
+  /// Errors: those of drafter_stage::apply.
+  result<void> apply(const flow::verdict& verdict);
+  /// Errors: those of drafter_stage::run.
+  result<std::vector<draft>> run(std::span<const draft_order> orders);
+  /// Forgets every request (a new epoch begins).
+  void clear();
+
+ private:
+  const model::model_config& config_;
+  std::unique_ptr<drafter_stage> drafter_;
+  token_chooser chooser_;
+};
+
+}  // namespace cedar::stage
