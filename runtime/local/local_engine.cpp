@@ -34,6 +34,11 @@ result<std::unique_ptr<local_engine>> local_engine::open(const stage::model_sour
     return fail(errc::invalid_argument,
                 "a context of " + std::to_string(used.context_max) + " positions is beyond the " +
                     std::to_string(source.config().max_positions) + " of the model");
+  if (used.draft_tokens >= stage::ring_slack(source.config()))
+    return fail(errc::invalid_argument, "drafts of " + std::to_string(used.draft_tokens) +
+                                            " tokens are longer than the " +
+                                            std::to_string(stage::ring_slack(source.config()) - 1) +
+                                            " of the model's drafter");
   auto embedding = source.make_embedding();
   if (!embedding) return fail(embedding.error());
   auto engram = source.make_engram();
@@ -48,13 +53,13 @@ result<void> local_engine::renew() {
   stage::layer_stage_options placed{0, source_.config().layers - 1, options_.requests_max,
                                     options_.context_max};
   if (options_.kv_positions > 0) placed.kv_granules = options_.kv_positions / granule_of(source_);
-  if (options_.draft) placed.tapped_layers = source_.config().dspark.target_layers;
+  if (drafts_itself()) placed.tapped_layers = source_.config().dspark.target_layers;
   auto layers = source_.make_layers(backend_, placed);
   if (!layers) return fail(layers.error());
   auto head = source_.make_head(backend_);
   if (!head) return fail(head.error());
   std::unique_ptr<stage::drafting> drafting;
-  if (options_.draft) {
+  if (drafts_itself()) {
     auto drafter = source_.make_drafter(backend_, options_.requests_max);
     if (!drafter) return fail(drafter.error());
     drafting = std::make_unique<stage::drafting>(std::move(*drafter), source_.config());
@@ -80,8 +85,7 @@ session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max
   };
   limits.kv_granule = granule_of(source_);
   if (options_.kv_positions > 0) limits.kv_granules = options_.kv_positions / limits.kv_granule;
-  if (options_.draft || options_.drafter != nullptr)
-    limits.draft_tokens_max = stage::ring_slack(source_.config()) - 1;
+  limits.draft_tokens_max = options_.draft_tokens;
   return limits;
 }
 
@@ -123,7 +127,8 @@ result<std::vector<session::draft>> local_engine::draft(
     session::draft& one = out.emplace_back();
     one.request = orders[i].request;
     one.position = orders[i].position;
-    for (const model::draft_token& token : (*made)[i].tokens) one.tokens.push_back(token.token);
+    for (const model::draft_token& token : std::span((*made)[i].tokens).first(orders[i].tokens_max))
+      one.tokens.push_back(token.token);
   }
   return out;
 }
@@ -131,7 +136,7 @@ result<std::vector<session::draft>> local_engine::draft(
 result<void> local_engine::offer_drafts(session::step_scheduler& scheduler,
                                         const flow::step_table& table,
                                         const session::step_outcome& outcome) {
-  if (!drafting_ && options_.drafter == nullptr) return {};
+  if (options_.draft_tokens == 0) return {};
   const auto drafts = options_.drafter != nullptr ? options_.drafter->draft_after(table, outcome)
                                                   : draft(outcome.orders);
   if (!drafts) return fail(drafts.error());

@@ -18,8 +18,8 @@ struct engine_options {
   std::uint32_t requests_max = 16;
   std::uint32_t context_max = 0;  ///< 0: the model's max_positions
   std::uint64_t kv_positions = 0;  ///< of all requests together; 0: enough for all
-  bool draft = false;  ///< with the model's own drafter
-  session::drafter* drafter = nullptr;  ///< drafts instead of it; must outlive the engine
+  std::uint32_t draft_tokens = 0;  ///< in one span at most; 0: nobody drafts
+  session::drafter* drafter = nullptr;  ///< instead of the model's own; must outlive the engine
 };
 
 /// embedding -> engram -> all layers -> head.
@@ -62,6 +62,9 @@ class local_engine final : public session::generator {
                const engine_options& options, stage::embedding_stage embedding,
                stage::engram_stage engram);
 
+  bool drafts_itself() const noexcept {
+    return options_.draft_tokens > 0 && options_.drafter == nullptr;
+  }
   result<std::vector<session::draft>> draft(const std::vector<session::draft_order>& orders);
 
   const stage::model_source& source_;
@@ -71,7 +74,7 @@ class local_engine final : public session::generator {
   stage::engram_stage engram_;
   std::unique_ptr<stage::layer_stage> layers_;
   std::unique_ptr<stage::head_stage> head_;
-  std::unique_ptr<stage::drafting> drafting_;  ///< null: not with the model's own drafter
+  std::unique_ptr<stage::drafting> drafting_;  ///< null: the model's own drafter does not draft
 };
 
 }  // namespace cedar::local

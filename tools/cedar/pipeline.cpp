@@ -98,7 +98,9 @@ result<void> pipeline::open_local() {
   auto source = stage::model_source::open(options_.model);
   if (!source) return fail(source.error());
   source_ = std::move(*source);
-  auto engine = local::local_engine::open(*source_, *backend_, {rows_per_step(), 16, 0});
+  local::engine_options engine_options{rows_per_step(), 16, 0};
+  engine_options.draft_tokens = options_.draft_tokens;
+  auto engine = local::local_engine::open(*source_, *backend_, engine_options);
   if (!engine) return fail(engine.error());
   engine_ = std::move(*engine);
   return {};

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -31,6 +32,7 @@ struct options {
   bool thinking = false;
   std::string effort;
   bool ignore_eos = false;
+  std::string draft = "off";
   sampling_arguments sampling;
 };
 
@@ -114,9 +116,34 @@ void print_json(std::size_t index, const session::generation_request& request, c
               {"mode", std::string(to_string(used.mode))},
               {"encoder_rows", used.encoder_rows},
               {"decoder_rows", used.decoder_rows},
-              {"preemptions", used.preemptions}}}};
+              {"preemptions", used.preemptions},
+              {"drafted_tokens", used.drafted_tokens},
+              {"accepted_tokens", used.accepted_tokens}}}};
   if (has_noise(request)) line["seed"] = request.sampling.seed;
   fmt::print("{}\n", line.dump());
+}
+
+/// What drafting was worth. A step makes one token itself, and those that it accepts.
+void print_drafts(const session::usage& used) {
+  const std::uint32_t after_prompt = used.completion_tokens - 1;
+  fmt::print(
+      stderr, "cedar: {} tokens drafted, {} accepted: {:.2f} tokens a step\n", used.drafted_tokens,
+      used.accepted_tokens,
+      static_cast<double>(after_prompt) / static_cast<double>(after_prompt - used.accepted_tokens));
+}
+
+/// "off", or "fixed:K": K drafted tokens in each step.
+result<std::uint32_t> draft_tokens_of(const std::string& text) {
+  constexpr std::string_view fixed = "fixed:";
+  std::uint32_t count = 0;
+  if (text == "off") return count;
+  const char* end = text.data() + text.size();
+  if (text.starts_with(fixed)) {
+    const auto read = std::from_chars(text.data() + fixed.size(), end, count);
+    if (read.ec == std::errc{} && read.ptr == end && count > 0) return count;
+  }
+  return fail(errc::invalid_argument,
+              "--draft " + text + ": give off, or fixed:K with K of 1 and more");
 }
 
 /// Of all lines, or what is wrong with all that are wrong.
@@ -150,7 +177,11 @@ result<void> run(const options& chosen) {
   if (!frame) return fail(frame.error());
   const auto lines = read_prompts(chosen);
   if (!lines) return fail(lines.error());
-  const auto pipeline = pipeline::open(chosen.pipeline);
+  const result<std::uint32_t> draft_tokens = draft_tokens_of(chosen.draft);
+  if (!draft_tokens) return fail(draft_tokens.error());
+  pipeline_options with_drafts = chosen.pipeline;
+  with_drafts.draft_tokens = *draft_tokens;
+  const auto pipeline = pipeline::open(with_drafts);
   if (!pipeline) return fail(pipeline.error());
   const stage::model_source& model = (*pipeline)->model();
   const auto tokenizer = text::tokenizer::load(model.folder() / "tokenizer.json");
@@ -198,6 +229,7 @@ result<void> run(const options& chosen) {
                requests->front().prompt.size(), answers.front().tokens.size());
   if (chosen.prompt_given && has_noise(requests->front()))
     fmt::print(stderr, "cedar: seed {}\n", requests->front().sampling.seed);
+  if (chosen.prompt_given && used->front().drafted_tokens > 0) print_drafts(used->front());
   return (*pipeline)->finish(*used);
 }
 
@@ -226,6 +258,11 @@ void add_run(CLI::App& app, int& exit_code) {
                    "How thoroughly to reason: low, high, max or 1 to 100 (75 unless told)")
       ->needs(thinking);
   command->add_flag("--ignore-eos", chosen->ignore_eos, "Go on past the end of sequence");
+  command
+      ->add_option("--draft", chosen->draft,
+                   "off (default), or fixed:K: let the model's drafter propose K tokens a step; "
+                   "answers stay the same")
+      ->excludes("--topology");
   add_sampling_options(*command, chosen->sampling);
   command->callback([chosen, prompt, prompts, chat, system, thinking, &exit_code] {
     chosen->prompt_given = prompt->count() > 0;

@@ -127,6 +127,36 @@ BOOST_AUTO_TEST_CASE(bans_and_forces_tokens_from_the_command_line) {
              with({"--logit-bias", "301=1000"}));
 }
 
+BOOST_AUTO_TEST_CASE(is_not_changed_by_drafts) {
+  const workplace work;
+  const auto plain = work.answers(prompts);
+  for (const char* draft : {"fixed:1", "fixed:5"}) {
+    const auto drafted = work.answers(prompts, {"--draft", draft});
+    std::uint32_t verified = 0;
+    std::uint32_t accepted = 0;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      BOOST_TEST(drafted[i].at("tokens") == plain[i].at("tokens"));
+      BOOST_TEST(drafted[i].at("finish_reason") == plain[i].at("finish_reason"));
+      verified += drafted[i].at("usage").at("drafted_tokens").get<std::uint32_t>();
+      accepted += drafted[i].at("usage").at("accepted_tokens").get<std::uint32_t>();
+    }
+    BOOST_TEST(accepted > verified / 5);
+    BOOST_TEST(accepted < verified);
+  }
+  const finished one = work.cedar({"-p", "Once upon a time", "--draft", "fixed:3"});
+  BOOST_TEST(one.output == work.cedar({"-p", "Once upon a time"}).output);
+  BOOST_TEST(contains(one.errors, " tokens a step"), one.errors);
+  for (const char* wrong : {"fixed", "fixed:", "fixed:0", "fixed:-1", "fixed:3x", "on"}) {
+    const finished refused = work.cedar({"-p", "a", "--draft", wrong});
+    BOOST_TEST(refused.code == 1);
+    BOOST_TEST(contains(refused.errors, "give off, or fixed:K"), refused.errors);
+  }
+  const finished long_one = work.cedar({"-p", "a", "--draft", "fixed:6"});
+  BOOST_TEST(long_one.code == 1);
+  BOOST_TEST(contains(long_one.errors, "longer than the 5 of the model's drafter"),
+             long_one.errors);
+}
+
 BOOST_AUTO_TEST_CASE(says_what_is_wrong_with_options) {
   const workplace work;
   const auto refused = [&](const std::string& options, const std::string& text) {

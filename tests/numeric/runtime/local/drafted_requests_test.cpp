@@ -107,6 +107,7 @@ BOOST_DATA_TEST_CASE(get_the_bits_of_plain_ones, boost::unit_test::data::make({0
   BOOST_TEST(sum_of(plain, &session::usage::drafted_tokens) == 0U);
 
   guesser guesses(plain, probability, 1);
+  options.draft_tokens = 5;
   options.drafter = &guesses;
   const auto drafted = model.run(requests, options);
   check_same(drafted, plain);
@@ -129,7 +130,7 @@ BOOST_AUTO_TEST_CASE(by_the_models_own_drafter_get_the_bits_of_plain_ones) {
   const auto requests = recorded_requests();
   local::engine_options options{.rows_per_step = 64, .requests_max = 8, .context_max = 1024};
   const auto plain = model.run(requests, options);
-  options.draft = true;
+  options.draft_tokens = 5;
   const auto drafted = model.run(requests, options);
   check_same(drafted, plain);
   for (std::size_t i = 0; i < drafted.size(); ++i) {
