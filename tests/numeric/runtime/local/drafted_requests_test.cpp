@@ -57,6 +57,7 @@ class guesser final : public session::drafter {
 
 std::vector<session::generation_request> sampled_requests() {
   std::vector<session::generation_request> out = mixed_requests(2);
+  out.resize(10);
   for (std::size_t i = 0; i < out.size(); i += 2) {
     out[i].sampling.temperature = 0.8F;
     out[i].sampling.seed = i;
@@ -70,20 +71,20 @@ std::vector<session::generation_request> sampled_requests() {
 /// mode bounded, where the drafter's windows begin with the rows that enter the decoder.
 std::vector<session::generation_request> recorded_requests() {
   std::vector<session::generation_request> out;
-  for (const char* prompt : {"chat-name", "recall-short", "story-lily", "story-text"})
+  for (const char* prompt : {"chat-name", "story-lily", "story-text"})
     for (const bool sampled : {false, true}) {
       session::generation_request& one = out.emplace_back();
       const golden_file file("cedar-tiny/" + std::string(prompt) + ".safetensors");
       for (const std::int64_t token : file.integers("tokens"))
         one.prompt.push_back(static_cast<token_id>(token));
-      one.new_tokens_max = 60;
+      one.new_tokens_max = 40;
       one.ignore_eos = true;
       one.want_logits = true;
       one.sampling.temperature = sampled ? 0.8F : 0.0F;
       one.sampling.seed = 5;
     }
   out[1].sampling.presence_penalty = 0.3F;
-  for (const std::size_t bounded : {6, 7}) out[bounded].mode = session::prefill_mode::bounded;
+  for (const std::size_t bounded : {4, 5}) out[bounded].mode = session::prefill_mode::bounded;
   return out;
 }
 
@@ -114,12 +115,13 @@ BOOST_DATA_TEST_CASE(get_the_bits_of_plain_ones, boost::unit_test::data::make({0
   const std::uint32_t verified = sum_of(drafted, &session::usage::drafted_tokens);
   const std::uint32_t accepted = sum_of(drafted, &session::usage::accepted_tokens);
   BOOST_TEST_MESSAGE(verified << " drafted tokens, " << accepted << " accepted");
-  BOOST_TEST(verified > 100U);
+  BOOST_TEST(verified > 50U);
   if (probability == 1.0) BOOST_TEST(accepted == verified);
-  if (probability == 0.6) BOOST_TEST((accepted > 20U && accepted < verified));
+  if (probability == 0.6) BOOST_TEST((accepted > 10U && accepted < verified));
 
-  // KV for about seven: drafts take only what nobody holds.
-  options.kv_positions = 7 * 128;
+  if (probability != 0.6) return;
+  // KV for about five: drafts take only what nobody holds.
+  options.kv_positions = 5 * 128;
   check_same(model.run(requests, options), plain);
 }
 
