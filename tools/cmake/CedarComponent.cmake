@@ -33,6 +33,7 @@ function(cedar_add_test name)
   target_compile_options(${target} PRIVATE -O0)
   if(CEDAR_SANITIZE MATCHES address)
     set_target_properties(${target} PROPERTIES CEDAR_UNSANITIZED ON)
+    target_compile_definitions(${target} PRIVATE CEDAR_TESTS_SANITIZED)  # the code under test is
   endif()
   if(ARG_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE <boost/test/unit_test.hpp> ${ARG_PRECOMPILE})

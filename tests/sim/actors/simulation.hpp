@@ -34,7 +34,7 @@ namespace cedar::test {
 /// Seeds of a case. Sanitizers make a run some 25 times as long, and judge memory, not
 /// interleavings.
 constexpr int seeds_count(int of_a_release) {
-#ifdef __SANITIZE_ADDRESS__
+#ifdef CEDAR_TESTS_SANITIZED
   return (of_a_release + 7) / 8;
 #else
   return of_a_release;
