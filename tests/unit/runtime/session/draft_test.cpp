@@ -161,6 +161,16 @@ BOOST_AUTO_TEST_CASE(take_only_kv_that_nobody_holds) {
   BOOST_TEST(poor.step().spans.front().rows_count == 2U);  // positions 2 and 3 of its own
 }
 
+BOOST_AUTO_TEST_CASE(give_their_kv_back_when_they_are_rejected) {
+  drafted_request one({.kv_granule = 2});
+  one.choose(one.step(), {7});
+  BOOST_REQUIRE(one.core.offer({one.id, 2, {8, 9, 10}}));
+  const flow::step_table table = one.step();
+  BOOST_TEST(one.core.load().kv_positions == 6U);
+  one.choose(table, {30, 31, 32, 33});
+  BOOST_TEST(one.core.load().kv_positions == 4U);
+}
+
 BOOST_AUTO_TEST_CASE(end_before_an_image) {
   drafted_request one({.image_token = 40});
   one.choose(one.step(), {7});
