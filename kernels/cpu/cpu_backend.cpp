@@ -1,6 +1,8 @@
 // Compiled for the plain baseline: it decides whether the vector code may run.
 #include "kernels/cpu/cpu_backend.hpp"
 
+#include <hwy/targets.h>
+
 #include "kernels/base/check.hpp"
 #include "kernels/cpu/internal/kernels.hpp"
 #include "kernels/cpu/internal/slot_arena.hpp"
@@ -96,12 +98,7 @@ class cpu_backend final : public backend {
 
 }  // namespace
 
-bool cpu_backend_supported() {
-  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-         __builtin_cpu_supports("f16c") != 0 && __builtin_cpu_supports("bmi") != 0 &&
-         __builtin_cpu_supports("bmi2") != 0 && __builtin_cpu_supports("lzcnt") != 0 &&
-         __builtin_cpu_supports("movbe") != 0;
-}
+bool cpu_backend_supported() { return (hwy::SupportedTargets() & HWY_AVX2) != 0; }
 
 std::unique_ptr<backend> make_cpu_backend(std::uint32_t threads, std::size_t grain) {
   CEDAR_REQUIRE(cpu_backend_supported(), "the cpu backend needs a processor of level x86-64-v3");
