@@ -167,9 +167,11 @@ class layer_unit final : public joining_unit {
       return joining_unit::take_block(std::move(block), out);
     if (!busy()) return fail(unexpected(name(), flow::message(std::move(block))));
     const flow::step_table table = *stage_->suspended_table();
-    return work_on(table, clock::now(), out, [&](const tap_receiver& keep) {
+    auto resumed = work_on(table, clock::now(), out, [&](const tap_receiver& keep) {
       return as_messages(stage_->resume(block, probes_of(table, keep)));
     });
+    if (resumed) out.work.back().rows = out.work.back().decoder_rows = 0;
+    return resumed;
   }
 
   result<void> settle(const flow::verdict& verdict) override { return stage_->apply(verdict); }

@@ -22,7 +22,7 @@ using unit_time = std::chrono::steady_clock::time_point;
 /// A stretch of work on one step.
 struct unit_work {
   step_id step;
-  std::uint32_t rows = 0;  ///< of the step
+  std::uint32_t rows = 0;  ///< of the step; 0 if the stretch goes on with a step that was begun
   std::uint32_t decoder_rows = 0;  ///< of them, those that walk the decoder
   unit_time first_arrival;  ///< of any input
   unit_time begin;  ///< all inputs were there

@@ -11,9 +11,15 @@ using topology::edge_kind;
 using topology::edge_plan;
 using topology::plan;
 
+/// What a unit computed of a step: several stretches if it waited for entries of an owner.
+struct unit_stretches {
+  std::int64_t begin_us = 0;  ///< of the first
+  std::int64_t compute_us = 0;  ///< of all
+};
+
 /// Events of one step.
 struct step_events {
-  std::map<std::string, trace_event> compute;  ///< by unit
+  std::map<std::string, unit_stretches> compute;  ///< by unit
   std::map<std::string, std::int64_t> left;  ///< by edge
 };
 
@@ -55,7 +61,8 @@ class run_reader {
         if (event.kind == trace_kind::message)
           step.left.emplace(event.track, event.begin_us + event.duration_us);
         else if (event.kind == trace_kind::compute)
-          step.compute.emplace(event.track, event);
+          step.compute.try_emplace(event.track, unit_stretches{event.begin_us, 0})
+              .first->second.compute_us += event.duration_us;
       }
   }
 
@@ -84,9 +91,9 @@ class run_reader {
     // The scheduler computes nothing that is recorded.
     if (!begin || !end || step.compute.size() + 1 != plan_.units().size()) return;
     double compute = 0;
-    for (const auto& [unit, event] : step.compute) {
-      times.units[unit].compute_us.push_back(static_cast<double>(event.duration_us));
-      compute += static_cast<double>(event.duration_us);
+    for (const auto& [unit, stretches] : step.compute) {
+      times.units[unit].compute_us.push_back(static_cast<double>(stretches.compute_us));
+      compute += static_cast<double>(stretches.compute_us);
     }
     const auto whole = static_cast<double>(*end - *begin);
     times.step_us.push_back(whole);

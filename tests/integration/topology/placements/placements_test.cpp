@@ -46,6 +46,22 @@ void check_edges(const topology::plan& plan, const expected_run& expected,
   BOOST_TEST(bytes.empty(), (bytes.empty() ? "" : "not declared: " + bytes.begin()->first.first));
 }
 
+/// Every unit computes every row of a step once, in however many stretches.
+void check_rows(const topology::plan& plan, const expected_run& expected,
+                const std::vector<topology::node_report>& reports) {
+  std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> rows;  // by unit and step
+  for (const topology::node_report& report : reports)
+    for (const topology::traced& event : report.events)
+      if (event.kind == static_cast<std::uint8_t>(trace_kind::compute))
+        rows[{event.track, event.step}] += event.rows;
+  for (const topology::unit_plan& unit : plan.units()) {
+    if (std::holds_alternative<topology::scheduler_role>(unit.role)) continue;
+    for (const flow::step_table& table : expected.tables)
+      BOOST_TEST((rows[{unit.name, table.step.value}]) == table.rows_count(),
+                 unit.name << ", step " << table.step.value);
+  }
+}
+
 /// Every process maps the tensors of its units, and no others.
 void check_weights(const topology::plan& plan, const std::vector<topology::node_report>& reports) {
   for (const topology::node_report& report : reports) {
@@ -105,6 +121,7 @@ void check(placement p, bool processes) {
                           "request " << rows[i].request << ", position " << rows[i].position);
   const auto reports = cluster.reports();
   check_edges(cluster.topology(), expected, reports);
+  check_rows(cluster.topology(), expected, reports);
   if (processes) {
     BOOST_TEST(reports.size() == cluster.topology().nodes().size());
     check_weights(cluster.topology(), reports);

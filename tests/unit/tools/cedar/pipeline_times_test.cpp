@@ -30,6 +30,9 @@ topology::plan two_processes() {
 /// names say here.
 class made_up_run {
  public:
+  /// `entries_wait`: us that the decoder waits for entries in the middle of a step.
+  explicit made_up_run(std::int64_t entries_wait = 0) : entries_wait_(entries_wait) {}
+
   void step(std::uint64_t number) {
     message("scheduler -> embedding step_table", number, 40);
     now_ += 10;
@@ -40,7 +43,9 @@ class made_up_run {
     compute("encoder", number, 1000);
     message("encoder -> decoder activation", number, 1041, 3);
     now_ += 100;
-    compute("decoder", number, 500);
+    compute("decoder", number, 200);
+    now_ += entries_wait_;
+    compute("decoder", number, 300);
     message("decoder -> head head_input", number, 256);
     now_ += 10;
     compute("head", number, 50);
@@ -62,6 +67,7 @@ class made_up_run {
     now_ += us;
   }
 
+  std::int64_t entries_wait_;
   std::int64_t now_ = 1'000'000;
   std::vector<trace_event> events_;
 };
@@ -100,6 +106,22 @@ BOOST_AUTO_TEST_CASE(a_step_is_computing_and_what_lies_between) {
   // Nobody takes the last proposal up.
   BOOST_TEST(
       times.edges.at("head -> scheduler proposal").delivery_us == std::vector<double>(2, 100),
+      boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_unit_that_waits_within_a_step_computes_in_stretches) {
+  made_up_run run(70);
+  for (std::uint64_t step = 1; step < 4; ++step) run.step(step);
+  pipeline_times times;
+  add_run(times, two_processes(), run.trace(), 1);
+  BOOST_TEST(times.step_us == std::vector<double>(2, 230 + 70 + 1555),
+             boost::test_tools::per_element());
+  BOOST_TEST(times.compute_us == std::vector<double>(2, 1562), boost::test_tools::per_element());
+  BOOST_TEST(times.units.at("decoder").compute_us == std::vector<double>(2, 500),
+             boost::test_tools::per_element());
+  // Until work began, not until it went on.
+  BOOST_TEST(
+      times.edges.at("encoder -> decoder activation").delivery_us == std::vector<double>(2, 100),
       boost::test_tools::per_element());
 }
 
