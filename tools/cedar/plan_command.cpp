@@ -77,7 +77,10 @@ int run(const options& chosen) {
     return report_error({errc::invalid_argument,
                          "--json - and --svg - would mix on standard output; name a file for one"});
   auto file = topology::read_file(chosen.topology);
-  if (!chosen.model.empty()) topology::override_model(file.value, chosen.model);
+  if (chosen.model.empty())
+    file.check_model(file.value.client.value);
+  else
+    topology::override_model(file.value, chosen.model);
   const auto config = model::parse_config(file.value.model_of(file.value.client.value));
   // What the model would say about a file that names none, or a wrong one, is not known.
   if (!config && file.mistakes.empty()) return report_error(config.error());

@@ -1,5 +1,6 @@
 #include "topology/document/document.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <system_error>
 
@@ -33,6 +34,22 @@ std::filesystem::path document::model_of(std::string_view node) const {
 
 diagnostic document::mistake(position where, std::string message, std::string hint) const {
   return {file, where.line, where.column, std::move(message), std::move(hint)};
+}
+
+void reading::check_model(std::string_view node) {
+  const std::filesystem::path folder = value.model_of(node);
+  std::error_code ignored;
+  if (folder.empty() || std::filesystem::is_directory(folder, ignored)) return;
+  const auto own = std::ranges::find_if(value.nodes, [&](const node_entry& entry) {
+    return entry.name.value == node && entry.model_path.given;
+  });
+  const located<std::string>& path = own == value.nodes.end() ? value.model_path : own->model_path;
+  mistakes.push_back(value.mistake(
+      path.where,
+      "the checkpoint " + in_quotes(path.value) + " is no folder: " +
+          printable(std::filesystem::absolute(folder).string()) + " was looked for",
+      "a path is relative to the topology file; write where the checkpoint is, or give -m DIR"));
+  sort_by_position(mistakes);
 }
 
 reading read_file(const std::filesystem::path& file) {

@@ -161,6 +161,9 @@ struct document {
 struct reading {
   document value;
   std::vector<diagnostic> mistakes;  ///< of form, ordered by place
+
+  /// Adds the mistake that the checkpoint of `node`, which must be this host's, is no folder.
+  void check_model(std::string_view node);
 };
 
 /// Reads a topology from `text`. `file` names it in diagnostics, and its folder is the document's

@@ -84,7 +84,10 @@ result<void> cluster::read_topology() {
   std::ifstream file(options_.topology, std::ios::binary);
   text_.assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   reading parsed = read_text(text_, options_.topology.string());
-  if (!options_.model.empty()) override_model(parsed.value, options_.model);
+  if (options_.model.empty())
+    parsed.check_model(parsed.value.client.value);
+  else
+    override_model(parsed.value, options_.model);
   const std::filesystem::path folder = parsed.value.model_of(parsed.value.client.value);
   auto model = folder.empty() ? fail(errc::invalid_argument,
                                      options_.topology.string() +

@@ -349,6 +349,29 @@ BOOST_AUTO_TEST_CASE(resolves_paths_beside_the_file) {
   BOOST_TEST(d.model_of("here") == std::filesystem::path("/own"));
 }
 
+BOOST_AUTO_TEST_CASE(a_checkpoint_that_is_no_folder_is_a_mistake_where_it_is_named) {
+  const std::string folder = std::filesystem::temp_directory_path().string();
+  reading there = read_text(with(minimal, "../models/cedar-tiny", folder), "test.yaml");
+  there.check_model("here");
+  BOOST_TEST(there.mistakes.empty());
+
+  reading files = read_text(minimal, "nowhere/test.yaml");
+  files.check_model("here");
+  BOOST_REQUIRE(files.mistakes.size() == 1U);
+  const std::string text = to_string(files.mistakes);
+  const std::string looked_for = (std::filesystem::current_path() / "models/cedar-tiny").string();
+  BOOST_TEST(text.find("nowhere/test.yaml:2:15: the checkpoint '../models/cedar-tiny'") == 0U,
+             text);
+  BOOST_TEST(text.find(looked_for) != std::string::npos, text);
+  BOOST_TEST(text.find("relative to the topology file") != std::string::npos, text);
+
+  reading own = read_text(with(minimal, "here: {}", "here: {model_path: gone}"), "test.yaml");
+  own.check_model("here");
+  BOOST_REQUIRE(own.mistakes.size() == 1U);
+  BOOST_TEST(to_string(own.mistakes).find("test.yaml:4:22: the checkpoint 'gone'") == 0U,
+             to_string(own.mistakes));
+}
+
 BOOST_AUTO_TEST_CASE(reads_files_and_reports_those_it_cannot_read) {
   const auto folder = std::filesystem::temp_directory_path() /
                       ("cedar-document-test-" + std::to_string(::getpid()));
