@@ -55,13 +55,13 @@ int run_inspect(const std::filesystem::path& path, bool json, std::ostream& out,
                 std::ostream& problems) {
   const auto what = inspect(path);
   if (!what) {
-    problems << what.error().message << '\n';
+    problems << "cedar: " << what.error().message << '\n';
     return 1;
   }
   json ? print_json(*what, out) : print_text(*what, out);
   if (!what->weights) return 0;
   const auto outcome = what->weights->differences.outcome(path.string());
-  if (!outcome) problems << outcome.error().message << '\n';
+  if (!outcome) problems << "cedar: " << outcome.error().message << '\n';
   return outcome ? 0 : 1;
 }
 

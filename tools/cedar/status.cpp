@@ -116,7 +116,8 @@ std::string status_text(const ordered_json& of) {
   out += "responses ";
   for (const auto& [status, count] : of["responses"]["answers"].items())
     out += fmt::format(" {} x {},", number(count), status);
-  out += fmt::format(" {} to other questions\n", number(of["responses"]["others"]));
+  out += fmt::format(" {} to other questions, this one among them\n",
+                     number(of["responses"]["others"]));
   out += fmt::format("tokens     {} of prompts, {} generated: {:.1f}/s over {:.0f} s\n",
                      number(of["tokens"]["prompt"]), number(of["tokens"]["generated"]),
                      number(of["tokens"]["generated_per_second"]), number(of["up_seconds"]));
