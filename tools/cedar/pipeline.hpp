@@ -14,6 +14,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/base/trace.hpp"
 #include "runtime/local/local_service.hpp"
+#include "runtime/session/draft_setting.hpp"
 #include "tools/cedar/signal_watch.hpp"
 #include "topology/launch/cluster.hpp"
 
@@ -30,7 +31,7 @@ struct pipeline_options {
   bool emulate_links = false;  ///< --emulate-links; only with a topology
   std::string backend = "cpu";  ///< --backend; only without a topology, which names its devices
   std::uint32_t threads = 1;  ///< --threads; only without a topology, as above
-  std::uint32_t draft_tokens = 0;  ///< --draft fixed:K of `run`; only without a topology
+  std::optional<session::draft_setting> draft;  ///< --draft; none: off; only without a topology
   std::string mode;  ///< --mode; empty: the topology's, or exact
   std::optional<std::uint32_t> rows_per_step;  ///< only without a topology; none: 128
   std::filesystem::path trace;  ///< --trace; only with a topology

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +10,7 @@
 #include "runtime/text/stream_decoder.hpp"
 #include "runtime/text/tokenizer.hpp"
 #include "tools/cedar/commands.hpp"
+#include "tools/cedar/draft_option.hpp"
 #include "tools/cedar/pipeline.hpp"
 #include "tools/cedar/prompts_file.hpp"
 #include "tools/cedar/sampling_arguments.hpp"
@@ -32,7 +32,6 @@ struct options {
   bool thinking = false;
   std::string effort;
   bool ignore_eos = false;
-  std::string draft = "off";
   sampling_arguments sampling;
 };
 
@@ -132,20 +131,6 @@ void print_drafts(const session::usage& used) {
       static_cast<double>(after_prompt) / static_cast<double>(after_prompt - used.accepted_tokens));
 }
 
-/// "off", or "fixed:K": K drafted tokens in each step.
-result<std::uint32_t> draft_tokens_of(const std::string& text) {
-  constexpr std::string_view fixed = "fixed:";
-  std::uint32_t count = 0;
-  if (text == "off") return count;
-  const char* end = text.data() + text.size();
-  if (text.starts_with(fixed)) {
-    const auto read = std::from_chars(text.data() + fixed.size(), end, count);
-    if (read.ec == std::errc{} && read.ptr == end && count > 0) return count;
-  }
-  return fail(errc::invalid_argument,
-              "--draft " + text + ": give off, or fixed:K with K of 1 and more");
-}
-
 /// Of all lines, or what is wrong with all that are wrong.
 result<std::vector<session::generation_request>> requests_of(const options& chosen,
                                                              const std::vector<prompt_line>& lines,
@@ -177,11 +162,7 @@ result<void> run(const options& chosen) {
   if (!frame) return fail(frame.error());
   const auto lines = read_prompts(chosen);
   if (!lines) return fail(lines.error());
-  const result<std::uint32_t> draft_tokens = draft_tokens_of(chosen.draft);
-  if (!draft_tokens) return fail(draft_tokens.error());
-  pipeline_options with_drafts = chosen.pipeline;
-  with_drafts.draft_tokens = *draft_tokens;
-  const auto pipeline = pipeline::open(with_drafts);
+  const auto pipeline = pipeline::open(chosen.pipeline);
   if (!pipeline) return fail(pipeline.error());
   const stage::model_source& model = (*pipeline)->model();
   const auto tokenizer = text::tokenizer::load(model.folder() / "tokenizer.json");
@@ -258,11 +239,7 @@ void add_run(CLI::App& app, int& exit_code) {
                    "How thoroughly to reason: low, high, max or 1 to 100 (75 unless told)")
       ->needs(thinking);
   command->add_flag("--ignore-eos", chosen->ignore_eos, "Go on past the end of sequence");
-  command
-      ->add_option("--draft", chosen->draft,
-                   "off (default), or fixed:K: let the model's drafter propose K tokens a step; "
-                   "answers stay the same")
-      ->excludes("--topology");
+  add_draft_option(*command, chosen->pipeline.draft)->excludes("--topology");
   add_sampling_options(*command, chosen->sampling);
   command->callback([chosen, prompt, prompts, chat, system, thinking, &exit_code] {
     chosen->prompt_given = prompt->count() > 0;

@@ -11,6 +11,7 @@
 #include "runtime/http/server.hpp"
 #include "runtime/local/local_service.hpp"
 #include "tools/cedar/commands.hpp"
+#include "tools/cedar/draft_option.hpp"
 #include "tools/cedar/pipeline.hpp"
 #include "topology/launch/cluster_service.hpp"
 
@@ -115,6 +116,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
   chosen->pipeline.serves = true;
   add_pipeline_options(*command, chosen->pipeline);
+  add_draft_option(*command, chosen->pipeline.draft)->excludes("--topology");
   command->add_option("--listen", chosen->listen,
                       "ADDRESS:PORT; port 0: any that is free, printed when ready");
   command->add_option("--model-name", chosen->model_name,

@@ -1,0 +1,19 @@
+// --draft: whether the model's drafter proposes tokens, and how many of them a step verifies.
+#pragma once
+
+#include <optional>
+
+#include "runtime/session/draft_setting.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace cedar::tools {
+
+/// Adds --draft to a subcommand. A word that is none of its values is a mistake of the command
+/// line.
+CLI::Option* add_draft_option(CLI::App& command, std::optional<session::draft_setting>& to);
+
+}  // namespace cedar::tools
