@@ -151,6 +151,9 @@ class step_scheduler {
   };
   using request_map = std::map<request_id, request_state>;
 
+  static std::uint32_t size32(const std::vector<token_id>& tokens) noexcept {
+    return static_cast<std::uint32_t>(tokens.size());
+  }
   request_state state_of(const generation_request& ask) const;
   void admit();
   std::uint32_t runnable_rows(const request_state& request) const noexcept;

@@ -1,0 +1,121 @@
+// How the scheduler makes steps from requests.
+#include "runtime/session/step_scheduler.hpp"
+
+#include <algorithm>
+
+namespace cedar::session {
+
+/// Strictly in order, so that a long prompt is not overtaken for ever. More requests than rows in a
+/// step would only wait, and hold KV meanwhile.
+void step_scheduler::admit() {
+  const std::uint32_t at_once = std::min(limits_.requests_max, limits_.rows_per_step);
+  while (!queue_.empty() && active_.size() < at_once) {
+    request_state& next = queue_.begin()->second;
+    const std::uint64_t needed = kv_.needed(next.tokens.size());
+    if (!kv_.take(needed)) return;
+    next.granules = needed;
+    next.prefill_end = size32(next.tokens);
+    next.scheduled = 0;
+    next.awaits_draft = false;
+    next.drafted.clear();
+    active_.insert(queue_.extract(queue_.begin()));
+  }
+}
+
+std::uint32_t step_scheduler::runnable_rows(const request_state& request) const noexcept {
+  if (request.cancelled || request.awaits_draft) return 0;
+  const auto held = std::min<std::uint64_t>(request.tokens.size(), kv_.positions(request.granules));
+  // With drafted rows in flight more is scheduled than known.
+  return static_cast<std::uint32_t>(held - std::min<std::uint64_t>(request.scheduled, held));
+}
+
+/// Tokens that its next span could still take: within what it asked for and the context.
+std::uint32_t step_scheduler::useful_drafts(const request_state& request) const noexcept {
+  if (request.cancelled || !request.ask.forced.empty()) return 0;
+  // The row of the last token makes one token itself.
+  const std::uint32_t wanted = request.ask.new_tokens_max - request.used.completion_tokens - 1;
+  return std::min({limits_.draft_tokens_max, wanted, limits_.context_max - size32(request.tokens)});
+}
+
+/// Rows of a step that are left if every request that has rows gets one.
+std::uint32_t step_scheduler::rows_beyond_one_each() const noexcept {
+  const auto runnable = std::ranges::count_if(
+      active_, [this](const auto& entry) { return runnable_rows(entry.second) > 0; });
+  return limits_.rows_per_step - static_cast<std::uint32_t>(runnable);
+}
+
+/// A draft is worth `rows` rows at most, and KV that nobody holds.
+void step_scheduler::cut_draft(request_state& request, std::uint32_t rows) {
+  if (request.drafted.size() > rows) request.drafted.resize(rows);
+  for (; !request.drafted.empty(); request.drafted.pop_back()) {
+    const std::uint64_t needed = kv_.needed(request.tokens.size() + request.drafted.size());
+    if (needed <= request.granules) return;
+    if (kv_.take(needed - request.granules)) {
+      request.granules = needed;
+      return;
+    }
+  }
+}
+
+void step_scheduler::add_span(flow::step_table& table, request_id id, request_state& request,
+                              std::uint32_t rows) {
+  const std::uint32_t first = request.scheduled;
+  flow::row_span span{id, first, rows + size32(request.drafted), 0, request.decoder_begin};
+  span.logits_from = request.answered > first ? std::min(request.answered - first, rows) : 0;
+  table.spans.push_back(span);
+  table.tokens.insert(table.tokens.end(), request.tokens.begin() + first,
+                      request.tokens.begin() + first + rows);
+  table.tokens.insert(table.tokens.end(), request.drafted.begin(), request.drafted.end());
+  const std::uint32_t lookback = std::min(first, limits_.lookback);
+  table.lookback.insert(table.lookback.end(), request.tokens.begin() + (first - lookback),
+                        request.tokens.begin() + first);
+  if (first == 0 && request.ask.sampling != flow::sampling_options{})
+    table.sampling.push_back({id, size32(request.ask.prompt), request.ask.sampling});
+  table.want_logits = table.want_logits || request.ask.want_logits;
+  for (const std::string& name : request.ask.taps)
+    if (std::ranges::find(table.taps, name) == table.taps.end()) table.taps.push_back(name);
+  request.scheduled += span.rows_count;
+  ++request.steps_in_flight;
+  request.used.encoder_rows += span.rows_count;
+  request.used.decoder_rows += span.decoder_count();
+  request.used.drafted_tokens += size32(request.drafted);
+  request.drafted.clear();
+}
+
+std::optional<flow::step_table> step_scheduler::next_step() {
+  if (in_flight_.size() >= limits_.steps_in_flight) return std::nullopt;
+  admit();
+  flow::step_table table;
+  std::uint32_t room = limits_.rows_per_step;
+  std::uint32_t room_for_drafts = rows_beyond_one_each();
+  const auto add = [&](bool decoding) {
+    for (auto& [id, request] : active_) {
+      if (request.decodes() != decoding) continue;
+      const std::uint32_t rows = std::min(runnable_rows(request), room);
+      if (rows == 0) continue;
+      cut_draft(request, room_for_drafts);
+      const std::uint32_t drafted = size32(request.drafted);
+      add_span(table, id, request, rows);
+      room -= rows + drafted;
+      room_for_drafts -= drafted;
+    }
+  };
+  // Before add(): a prompt whose last chunk goes into this step has no answer yet.
+  const bool answering =
+      std::ranges::any_of(active_, [](const auto& entry) { return entry.second.decodes(); });
+  add(true);
+  if (answering) room = std::min(room, std::max(limits_.prefill_rows, std::uint32_t{1}));
+  add(false);
+  // Somebody's verdict must free a cancelled request: its own if there is no other.
+  const auto idle =
+      std::ranges::find_if(active_, [](const auto& entry) { return entry.second.cancelled; });
+  if (table.spans.empty() && in_flight_.empty() && idle != active_.end())
+    add_span(table, idle->first, idle->second, 1);
+  if (table.spans.empty()) return std::nullopt;
+  table.step = step_id{next_step_++};
+  table.epoch = epoch_;
+  in_flight_.push_back(table);
+  return table;
+}
+
+}  // namespace cedar::session
