@@ -6,6 +6,8 @@
 using Cxx = import "/capnp/c++.capnp";
 using import "rows.capnp".RowBlock;
 using import "rows.capnp".Tap;
+using import "step.capnp".DraftAnswers;
+using import "step.capnp".DraftOrders;
 using import "step.capnp".Proposal;
 using import "step.capnp".StepTable;
 using import "step.capnp".Verdict;
@@ -37,6 +39,8 @@ struct Header {
     verdict @9 :Verdict;
     tap @10 :Tap;
     credit @11 :Credit;
+    draftOrders @12 :DraftOrders;
+    draftAnswers @13 :DraftAnswers;
   }
 }
 

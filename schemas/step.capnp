@@ -1,4 +1,5 @@
-# The life of a step: what is to be computed, what the head proposes, what the scheduler decides.
+# The life of a step: what is to be computed, what the head proposes, what the scheduler decides, what
+# a drafter is asked for then, and what it answers.
 # Counts are lengths of the packed lists in the payload.
 @0xb8e3c5d2917f4a06;
 
@@ -22,4 +23,12 @@ struct Proposal {
 
 struct Verdict {
   commitments @0 :UInt32;
+}
+
+struct DraftOrders {
+  orders @0 :UInt32;
+}
+
+struct DraftAnswers {
+  drafts @0 :UInt32;
 }

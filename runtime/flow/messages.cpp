@@ -27,6 +27,16 @@ struct list_bytes_of {
   std::uint64_t operator()(const tap& value) const noexcept {
     return value.shape.size() * packed_extent_bytes + packed_text_prefix_bytes + value.name.size();
   }
+  std::uint64_t operator()(const draft_orders& value) const noexcept {
+    return value.orders.size() * packed_draft_order_bytes;
+  }
+  std::uint64_t operator()(const draft_answers& value) const noexcept {
+    std::uint64_t bytes = value.drafts.size() * packed_draft_bytes;
+    for (const draft& one : value.drafts)
+      bytes += one.tokens.size() * packed_drafted_token_bytes +
+               one.confidences.size() * packed_confidence_bytes;
+    return bytes;
+  }
   std::uint64_t operator()(const credit&) const noexcept { return 0; }
 };
 
@@ -74,6 +84,8 @@ struct kind_name {
   std::string_view operator()(const proposal&) const noexcept { return "proposal"; }
   std::string_view operator()(const verdict&) const noexcept { return "verdict"; }
   std::string_view operator()(const tap&) const noexcept { return "tap"; }
+  std::string_view operator()(const draft_orders&) const noexcept { return "draft_orders"; }
+  std::string_view operator()(const draft_answers&) const noexcept { return "draft_answers"; }
   std::string_view operator()(const credit&) const noexcept { return "credit"; }
 };
 

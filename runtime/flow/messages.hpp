@@ -16,6 +16,7 @@
 
 #include "kernels/base/dtype.hpp"
 #include "runtime/base/ids.hpp"
+#include "runtime/flow/draft.hpp"
 #include "runtime/flow/payload.hpp"
 #include "runtime/flow/sampling.hpp"
 
@@ -148,6 +149,20 @@ struct verdict {
   std::vector<commitment> commitments;
 };
 
+/// Scheduler -> drafter, after the verdict of the step, if there is anything to draft.
+struct draft_orders {
+  step_id step;  ///< whose verdict made the requests what they are
+  epoch_id epoch;
+  std::vector<draft_order> orders;  ///< of different requests
+};
+
+/// Drafter -> scheduler: the answer to the orders of a step, one draft for each.
+struct draft_answers {
+  step_id step;
+  epoch_id epoch;
+  std::vector<draft> drafts;
+};
+
 /// A named intermediate, for diagnostics. Stage or head -> scheduler. After its last tap of a step
 /// that asks for taps, each of them sends one with `last`, without name and elements: how the
 /// scheduler knows that it has all of them.
@@ -169,7 +184,8 @@ struct credit {
 };
 
 /// What travels on data edges. (credit travels the other way.)
-using message = std::variant<step_table, row_block, proposal, verdict, tap, credit>;
+using message = std::variant<step_table, row_block, proposal, verdict, tap, credit, draft_orders,
+                             draft_answers>;
 
 /// What accompanies every message on an edge.
 struct envelope {

@@ -14,6 +14,11 @@ inline constexpr std::size_t packed_commitment_bytes = 8 + 4 + 1;  ///< commitme
 /// request_sampling without its biases, and one bias.
 inline constexpr std::size_t packed_sampling_bytes = 8 + 4 + 4 + 4 + 4 + 4 + 4 + 4 + 4 + 8 + 4 + 4;
 inline constexpr std::size_t packed_bias_bytes = 4 + 4;
+inline constexpr std::size_t packed_draft_order_bytes = 8 + 4 + 4 + 4;  ///< draft_order
+/// draft without its lists, one token and one confidence.
+inline constexpr std::size_t packed_draft_bytes = 8 + 4 + 1 + 1;
+inline constexpr std::size_t packed_drafted_token_bytes = 4;
+inline constexpr std::size_t packed_confidence_bytes = 4;
 inline constexpr std::size_t packed_extent_bytes = 4;  ///< one extent of a shape
 inline constexpr std::size_t packed_text_prefix_bytes = 2;  ///< length before a text
 

@@ -115,32 +115,14 @@ void local_engine::apply(const flow::verdict& verdict) {
   CEDAR_ASSERT(followed.has_value(), "a verdict takes back no more than a draft");
 }
 
-result<std::vector<session::draft>> local_engine::draft(
-    const std::vector<session::draft_order>& orders) {
-  std::vector<stage::draft_order> asked;
-  for (const session::draft_order& order : orders)
-    asked.push_back({order.request, order.position, order.last});
-  const auto made = drafting_->run(asked);
-  if (!made) return fail(made.error());
-  std::vector<session::draft> out;
-  for (std::size_t i = 0; i < orders.size(); ++i) {
-    session::draft& one = out.emplace_back();
-    one.request = orders[i].request;
-    one.position = orders[i].position;
-    for (const model::draft_token& token : std::span((*made)[i].tokens).first(orders[i].tokens_max))
-      one.tokens.push_back(token.token);
-  }
-  return out;
-}
-
 result<void> local_engine::offer_drafts(session::step_scheduler& scheduler,
                                         const flow::step_table& table,
                                         const session::step_outcome& outcome) {
   if (options_.draft_tokens == 0) return {};
   const auto drafts = options_.drafter != nullptr ? options_.drafter->draft_after(table, outcome)
-                                                  : draft(outcome.orders);
+                                                  : drafting_->run(outcome.orders);
   if (!drafts) return fail(drafts.error());
-  for (const session::draft& one : *drafts)
+  for (const flow::draft& one : *drafts)
     if (const result<void> taken = scheduler.offer(one); !taken) return taken;
   return {};
 }

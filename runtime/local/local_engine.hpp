@@ -65,7 +65,6 @@ class local_engine final : public session::generator {
   bool drafts_itself() const noexcept {
     return options_.draft_tokens > 0 && options_.drafter == nullptr;
   }
-  result<std::vector<session::draft>> draft(const std::vector<session::draft_order>& orders);
 
   const stage::model_source& source_;
   const kernels::backend& backend_;

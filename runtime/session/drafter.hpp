@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "runtime/base/result.hpp"
-#include "runtime/session/draft.hpp"
 #include "runtime/session/step_scheduler.hpp"
 
 namespace cedar::session {
@@ -15,8 +14,8 @@ class drafter {
 
   /// `outcome` settled `table`: the answers to its orders, each once, in any order. Called for
   /// every step, in order, so that state of requests can follow the rows that stand.
-  virtual result<std::vector<draft>> draft_after(const flow::step_table& table,
-                                                 const step_outcome& outcome) = 0;
+  virtual result<std::vector<flow::draft>> draft_after(const flow::step_table& table,
+                                                       const step_outcome& outcome) = 0;
 };
 
 }  // namespace cedar::session

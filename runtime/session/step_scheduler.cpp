@@ -114,7 +114,7 @@ void step_scheduler::grow(flow::verdict& verdict) {
   }
 }
 
-result<void> step_scheduler::offer(const draft& offered) {
+result<void> step_scheduler::offer(const flow::draft& offered) {
   const auto found = active_.find(offered.request);
   if (found == active_.end() || !found->second.awaits_draft) return {};
   request_state& request = found->second;

@@ -28,7 +28,6 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
-#include "runtime/session/draft.hpp"
 #include "runtime/session/kv_budget.hpp"
 #include "runtime/session/request.hpp"
 
@@ -66,7 +65,7 @@ struct step_outcome {
   flow::verdict verdict;  ///< for every holder of state
   std::vector<row_event> events;  ///< in row order
   /// Of requests that go on, if anybody drafts: they have no step until offer() has the answer.
-  std::vector<draft_order> orders;
+  std::vector<flow::draft_order> orders;
 };
 
 /// What the scheduler has to do, for people who look.
@@ -104,7 +103,7 @@ class step_scheduler {
   /// The answer to an order. One that comes too late, for a request that is over or has given its
   /// KV to others meanwhile, is ignored. Errors: mismatch (another position than was asked for, too
   /// many tokens, or one outside the vocabulary); the scheduler is unchanged then.
-  result<void> offer(const draft& offered);
+  result<void> offer(const flow::draft& offered);
 
   /// Gives a request up, without further events: at once if it waits; else the next verdict frees
   /// it, or that of the last step in flight that has rows of it. Unknown and finished requests are

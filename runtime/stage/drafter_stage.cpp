@@ -114,8 +114,8 @@ result<void> drafter_stage::extend(step_id step, std::span<const flow::row_span>
   return {};
 }
 
-result<void> drafter_stage::check_orders(std::span<const draft_order> orders) const {
-  for (const draft_order& order : orders) {
+result<void> drafter_stage::check_orders(std::span<const flow::draft_order> orders) const {
+  for (const flow::draft_order& order : orders) {
     const auto found = sequences_.find(order.request);
     if (found == sequences_.end())
       return fail(errc::mismatch, name_of(order.request) + " is unknown to the drafter");
@@ -123,28 +123,28 @@ result<void> drafter_stage::check_orders(std::span<const draft_order> orders) co
       return fail(errc::mismatch, name_of(order.request) + " is known up to position " +
                                       std::to_string(found->second.written()) +
                                       ", a draft is wanted from " + std::to_string(order.position));
-    if (order.newest < 0 || static_cast<std::uint32_t>(order.newest) >= config_.vocabulary)
+    if (order.last < 0 || static_cast<std::uint32_t>(order.last) >= config_.vocabulary)
       return fail(errc::invalid_argument,
-                  name_of(order.request) + ": token " + std::to_string(order.newest) +
+                  name_of(order.request) + ": token " + std::to_string(order.last) +
                       " is outside the vocabulary of " + std::to_string(config_.vocabulary));
   }
   return {};
 }
 
-/// Embedded rows [newest, noise, noise, ...] of every order.
-matrix_view<const bf16> drafter_stage::embed(std::span<const draft_order> orders) {
+/// Embedded rows [last, noise, noise, ...] of every order.
+matrix_view<const bf16> drafter_stage::embed(std::span<const flow::draft_order> orders) {
   const std::size_t block = config_.dspark.block_size;
   const auto rows = scratch_.take<bf16>(orders.size() * block, config_.width);
   for (std::size_t i = 0; i < rows.rows; ++i) {
-    const token_id token = i % block == 0 ? orders[i / block].newest : config_.dspark.noise_token;
+    const token_id token = i % block == 0 ? orders[i / block].last : config_.dspark.noise_token;
     std::ranges::copy(weights_.embedding.row(static_cast<std::size_t>(token)), rows.row_data(i));
   }
   return rows;
 }
 
 /// The entries of a block that every order's rows see.
-std::span<const model::draft_context> drafter_stage::windows(std::span<const draft_order> orders,
-                                                             std::size_t block) {
+std::span<const model::draft_context> drafter_stage::windows(
+    std::span<const flow::draft_order> orders, std::size_t block) {
   const auto contexts = scratch_.take<model::draft_context>(1, orders.size());
   for (std::size_t i = 0; i < orders.size(); ++i) {
     const drafter_sequence& sequence = sequences_.at(orders[i].request);
@@ -157,11 +157,11 @@ std::span<const model::draft_context> drafter_stage::windows(std::span<const dra
   return contexts.row(0);
 }
 
-result<std::vector<draft>> drafter_stage::run(std::span<const draft_order> orders,
-                                              const model::draft_choice& choose,
-                                              const model::taps& probes) {
+result<std::vector<block_draft>> drafter_stage::run(std::span<const flow::draft_order> orders,
+                                                    const model::draft_choice& choose,
+                                                    const model::taps& probes) {
   if (const result<void> known = check_orders(orders); !known) return fail(known.error());
-  std::vector<draft> drafts;
+  std::vector<block_draft> drafts;
   if (orders.empty()) return drafts;
   const std::size_t block_size = config_.dspark.block_size;
   const std::size_t count = orders.size() * block_size;
@@ -172,7 +172,7 @@ result<std::vector<draft>> drafter_stage::run(std::span<const draft_order> order
   std::ranges::fill(image_rows.row(0), std::uint8_t{0});
   for (std::size_t i = 0; i < count; ++i)
     positions.data[i] = static_cast<std::int32_t>(orders[i / block_size].position + i % block_size);
-  for (std::size_t i = 0; i < orders.size(); ++i) newest.data[i] = orders[i].newest;
+  for (std::size_t i = 0; i < orders.size(); ++i) newest.data[i] = orders[i].last;
 
   const model::context c = context(positions.row(0), image_rows.row(0), probes);
   model::residual rows = model::start_streams(scratch_, config_, embed(orders));

@@ -28,15 +28,8 @@ namespace cedar::stage {
 /// rings hold. Of a long prompt the others need not travel.
 std::uint32_t tapped_rows(const flow::row_span& span, const model::model_config& config) noexcept;
 
-/// A request for which a draft is wanted.
-struct draft_order {
-  request_id request;
-  std::uint32_t position = 0;  ///< of `newest`: the rows before it, and no others, are known
-  token_id newest = 0;  ///< chosen by the backbone, not processed by it yet
-};
-
 /// Proposals for one request: tokens[i] would stand at position + 1 + i.
-struct draft {
+struct block_draft {
   request_id request;
   std::uint32_t position = 0;  ///< of the order
   std::vector<model::draft_token> tokens;  ///< [dspark.block_size]
@@ -61,11 +54,12 @@ class drafter_stage {
                       kernels::matrix_view<const kernels::bf16> taps,
                       const model::taps& probes = {});
 
-  /// One draft for each order, in their order. `choose` gets the order's index as request number.
-  /// Errors: mismatch (unknown request, rows up to another position), invalid_argument (a token
-  /// outside the vocabulary).
-  result<std::vector<draft>> run(std::span<const draft_order> orders,
-                                 const model::draft_choice& choose, const model::taps& probes = {});
+  /// One draft for each order, in their order, whatever their tokens_max. `choose` gets the order's
+  /// index as request number. Errors: mismatch (unknown request, rows up to another position),
+  /// invalid_argument (a token outside the vocabulary).
+  result<std::vector<block_draft>> run(std::span<const flow::draft_order> orders,
+                                       const model::draft_choice& choose,
+                                       const model::taps& probes = {});
 
   /// Commits, takes back, frees; unknown requests are ignored. A verdict comes after extend() of
   /// its step. Error mismatch: it did not, or takes back more rows than windows have slack for.
@@ -73,6 +67,7 @@ class drafter_stage {
   /// Forgets every request (a new epoch begins).
   void clear() { sequences_.clear(); }
 
+  bool knows(request_id request) const { return sequences_.contains(request); }
   std::size_t sequences() const noexcept { return sequences_.size(); }
 
  private:
@@ -89,12 +84,12 @@ class drafter_stage {
   };
 
   result<void> check_spans(std::span<const flow::row_span> spans) const;
-  result<void> check_orders(std::span<const draft_order> orders) const;
+  result<void> check_orders(std::span<const flow::draft_order> orders) const;
   opened_rows open_rows(step_id step, std::span<const flow::row_span> spans);
   model::context context(std::span<const std::int32_t> positions,
                          std::span<const std::uint8_t> image_rows, const model::taps& probes);
-  kernels::matrix_view<const kernels::bf16> embed(std::span<const draft_order> orders);
-  std::span<const model::draft_context> windows(std::span<const draft_order> orders,
+  kernels::matrix_view<const kernels::bf16> embed(std::span<const flow::draft_order> orders);
+  std::span<const model::draft_context> windows(std::span<const flow::draft_order> orders,
                                                 std::size_t block);
 
   const kernels::backend& backend_;

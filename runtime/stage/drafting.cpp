@@ -12,6 +12,16 @@ using flow::row_kind;
 using kernels::bf16;
 using kernels::matrix_view;
 
+namespace {
+
+/// A head that says nothing has no confidence.
+float probability_of(const model::draft_token& token) {
+  const float confidence = model::confidence_of(token.confidence_logit);
+  return confidence >= 0 ? confidence : 0;
+}
+
+}  // namespace
+
 result<void> drafting::extend(const flow::step_table& table,
                               std::span<const flow::row_block> taps) {
   std::size_t rows = 0;
@@ -52,15 +62,32 @@ result<void> drafting::apply(const flow::verdict& verdict) {
   return drafter_->apply(verdict);
 }
 
-result<std::vector<draft>> drafting::run(std::span<const draft_order> orders) {
+result<std::vector<flow::draft>> drafting::run(std::span<const flow::draft_order> orders) {
+  std::vector<flow::draft_order> known;
+  for (const flow::draft_order& order : orders)
+    if (drafter_->knows(order.request)) known.push_back(order);
   std::vector<token_id> last;
-  for (const draft_order& order : orders) last.push_back(order.newest);
+  for (const flow::draft_order& order : known) last.push_back(order.last);
   // The next step's first row cuts the chooser back to what stands.
-  return drafter_->run(orders,
-                       [&](std::size_t i, std::uint32_t position, std::span<const float> logits) {
-                         chooser_.add_row(orders[i].request, last[i]);
-                         return last[i] = chooser_.choose(orders[i].request, position, logits);
-                       });
+  const auto blocks = drafter_->run(
+      known, [&](std::size_t i, std::uint32_t position, std::span<const float> logits) {
+        chooser_.add_row(known[i].request, last[i]);
+        return last[i] = chooser_.choose(known[i].request, position, logits);
+      });
+  if (!blocks) return fail(blocks.error());
+  std::vector<flow::draft> out;
+  auto block = blocks->begin();
+  for (const flow::draft_order& order : orders) {
+    flow::draft& made = out.emplace_back(flow::draft{order.request, order.position, {}, {}});
+    if (block == blocks->end() || block->request != order.request) continue;
+    const std::size_t count = std::min<std::size_t>(order.tokens_max, block->tokens.size());
+    for (const model::draft_token& token : std::span(block->tokens).first(count)) {
+      made.tokens.push_back(token.token);
+      made.confidences.push_back(probability_of(token));
+    }
+    ++block;
+  }
+  return out;
 }
 
 void drafting::clear() {

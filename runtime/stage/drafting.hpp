@@ -26,14 +26,20 @@ class drafting {
   drafting(std::unique_ptr<drafter_stage> drafter, const model::model_config& config)
       : config_(config), drafter_(std::move(drafter)) {}
 
+  /// Whose taps it needs, ascending.
+  std::span<const std::uint32_t> target_layers() const noexcept {
+    return config_.dspark.target_layers;
+  }
+
   /// `taps`: a draft_taps block of every target layer, in any order; others are ignored. Errors:
   /// malformed (a block is missing or does not fit the step), those of drafter_stage::extend and
   /// token_chooser::begin.
   result<void> extend(const flow::step_table& table, std::span<const flow::row_block> taps);
   /// Errors: those of drafter_stage::apply.
   result<void> apply(const flow::verdict& verdict);
-  /// Errors: those of drafter_stage::run.
-  result<std::vector<draft>> run(std::span<const draft_order> orders);
+  /// One draft for each order, in their order, of at most its tokens_max; an empty one for a
+  /// request that a later verdict has freed. Errors: those of drafter_stage::run.
+  result<std::vector<flow::draft>> run(std::span<const flow::draft_order> orders);
   /// Forgets every request (a new epoch begins).
   void clear();
 

@@ -56,6 +56,12 @@ void read_body(schemas::Header::Body::Reader in, body_fields& out) {
     case schemas::Header::Body::VERDICT:
       out.commitments = in.getVerdict().getCommitments();
       break;
+    case schemas::Header::Body::DRAFT_ORDERS:
+      out.drafts = in.getDraftOrders().getOrders();
+      break;
+    case schemas::Header::Body::DRAFT_ANSWERS:
+      out.drafts = in.getDraftAnswers().getDrafts();
+      break;
     case schemas::Header::Body::TAP:
       out.type = static_cast<std::uint16_t>(in.getTap().getType());
       out.extents = in.getTap().getExtents();

@@ -31,6 +31,10 @@ class body_decoder {
         return tap();
       case body_kind::credit:
         return credit();
+      case body_kind::draft_orders:
+        return draft_orders();
+      case body_kind::draft_answers:
+        return draft_answers();
     }
     return malformed("body", "unknown kind " + std::to_string(body().kind));
   }
@@ -247,6 +251,68 @@ class body_decoder {
       commitment.finished = finished != 0;
     }
     if (lists.left() != 0) return too_long("verdict", lists.left());
+    return out;
+  }
+
+  result<flow::message> draft_orders() {
+    packed_reader lists(payload_.span());
+    if (!lists.holds(body().drafts, flow::packed_draft_order_bytes)) {
+      return short_of("draftOrders.orders",
+                      std::uint64_t{body().drafts} * flow::packed_draft_order_bytes);
+    }
+    flow::draft_orders out;
+    out.step = fields_.step;
+    out.epoch = fields_.epoch;
+    out.orders.resize(body().drafts);
+    for (flow::draft_order& order : out.orders) {
+      order.request = request_id{lists.get<std::uint64_t>()};
+      order.last = lists.get<token_id>();
+      order.position = lists.get<std::uint32_t>();
+      order.tokens_max = lists.get<std::uint32_t>();
+    }
+    if (lists.left() != 0) return too_long("draftOrders", lists.left());
+    return out;
+  }
+
+  result<flow::message> draft_answers() {
+    packed_reader lists(payload_.span());
+    if (!lists.holds(body().drafts, flow::packed_draft_bytes)) {
+      return short_of("draftAnswers.drafts",
+                      std::uint64_t{body().drafts} * flow::packed_draft_bytes);
+    }
+    flow::draft_answers out;
+    out.step = fields_.step;
+    out.epoch = fields_.epoch;
+    for (std::uint32_t i = 0; i < body().drafts; ++i) {
+      auto one = draft(lists);
+      if (!one) return fail(one.error());
+      out.drafts.push_back(std::move(*one));
+    }
+    if (lists.left() != 0) return too_long("draftAnswers", lists.left());
+    return out;
+  }
+
+  result<flow::draft> draft(packed_reader& lists) const {
+    if (!lists.holds(1, flow::packed_draft_bytes))
+      return short_of("draftAnswers.drafts", flow::packed_draft_bytes);
+    flow::draft out;
+    out.request = request_id{lists.get<std::uint64_t>()};
+    out.position = lists.get<std::uint32_t>();
+    const auto tokens = lists.get<std::uint8_t>();
+    const auto confidences = lists.get<std::uint8_t>();
+    if (confidences != 0 && confidences != tokens)
+      return malformed("draftAnswers.confidences",
+                       std::to_string(confidences) + " of " + std::to_string(tokens) + " tokens");
+    if (!read_tokens(lists, tokens, out.tokens))
+      return short_of("draftAnswers.tokens", tokens * flow::packed_drafted_token_bytes);
+    if (!lists.holds(confidences, flow::packed_confidence_bytes))
+      return short_of("draftAnswers.confidences", confidences * flow::packed_confidence_bytes);
+    out.confidences.resize(confidences);
+    for (float& confidence : out.confidences) {
+      confidence = lists.get<float>();
+      if (!is_probability(confidence))
+        return malformed("draftAnswers.confidences", "one is no probability");
+    }
     return out;
   }
 

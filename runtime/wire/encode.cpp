@@ -139,6 +139,23 @@ class body_encoder {
     return nullptr;
   }
 
+  flow::payload_ref operator()(const flow::draft_orders& value) {
+    body_.initDraftOrders().setOrders(count_of(value.orders.size()));
+    for (const flow::draft_order& order : value.orders) {
+      lists_.put(order.request.value);
+      lists_.put(order.last);
+      lists_.put(order.position);
+      lists_.put(order.tokens_max);
+    }
+    return nullptr;
+  }
+
+  flow::payload_ref operator()(const flow::draft_answers& value) {
+    body_.initDraftAnswers().setDrafts(count_of(value.drafts.size()));
+    for (const flow::draft& draft : value.drafts) put_draft(draft);
+    return nullptr;
+  }
+
   flow::payload_ref operator()(const flow::tap& value) {
     CEDAR_REQUIRE(value.shape.size() <= internal::tap_extents_max, "tap of too many dimensions");
     CEDAR_REQUIRE(internal::shape_bytes(value.shape, value.type) ==
@@ -162,6 +179,20 @@ class body_encoder {
   }
 
  private:
+  void put_draft(const flow::draft& draft) {
+    CEDAR_REQUIRE(draft.tokens.size() <= flow::draft_tokens_limit, "too long a draft");
+    CEDAR_REQUIRE(draft.confidences.empty() || draft.confidences.size() == draft.tokens.size(),
+                  "a draft has a confidence for each token, or none");
+    lists_.put(draft.request.value);
+    lists_.put(draft.position);
+    lists_.put(static_cast<std::uint8_t>(draft.tokens.size()));
+    lists_.put(static_cast<std::uint8_t>(draft.confidences.size()));
+    for (const token_id token : draft.tokens) lists_.put(token);
+    for (const float confidence : draft.confidences) {
+      CEDAR_REQUIRE(internal::is_probability(confidence), "a confidence is a probability");
+      lists_.put(confidence);
+    }
+  }
   void put_name(const std::string& name) {
     CEDAR_REQUIRE(name.size() <= internal::tap_name_bytes_max, "tap name '" + name + "' too long");
     lists_.put_text(name);

@@ -11,7 +11,16 @@
 namespace cedar::wire::internal {
 
 /// In the order of flow::message's alternatives and of the schema's union.
-enum class body_kind : std::uint8_t { step_table, row_block, proposal, verdict, tap, credit };
+enum class body_kind : std::uint8_t {
+  step_table,
+  row_block,
+  proposal,
+  verdict,
+  tap,
+  credit,
+  draft_orders,
+  draft_answers,
+};
 
 /// Enumerators are kept as numbers here: a value out of range is the sender's, not ours.
 struct body_fields {
@@ -29,6 +38,7 @@ struct body_fields {
   std::uint32_t taps = 0;
   std::uint32_t sampling = 0;
   std::uint32_t commitments = 0;
+  std::uint32_t drafts = 0;  ///< or orders of drafts
   std::uint32_t extents = 0;
   std::uint32_t messages = 0;
   std::uint64_t bytes = 0;  ///< of logits, of a tap's tensor, of a credit

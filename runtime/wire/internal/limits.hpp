@@ -16,6 +16,11 @@ inline constexpr std::size_t checksum_bytes = 8;
 inline constexpr std::size_t tap_name_bytes_max = 256;
 inline constexpr std::size_t tap_extents_max = 8;
 
+/// False for NaN.
+inline bool is_probability(float value) noexcept {
+  return value >= 0 && value <= 1;
+}
+
 /// Whether a block of this kind can have that many rows. What depends on the model (ratios, the
 /// decoder's first layer, how many positions were chosen) is left to the stage, which knows it.
 inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spans,

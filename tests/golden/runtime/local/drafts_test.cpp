@@ -83,8 +83,8 @@ class follower {
     const std::size_t block = with_.source->config().dspark.block_size;
     const auto golden = std::span(tokens_).subspan(step * (block + 1), block + 1);
     BOOST_TEST(golden[0] == decoded_[step + 1]);
-    const std::vector<stage::draft_order> orders{
-        {request, position, static_cast<token_id>(golden[0])}};
+    const std::vector<flow::draft_order> orders{
+        {request, static_cast<token_id>(golden[0]), position, 1}};
     const auto drafts =
         drafter_->run(orders, [&](std::size_t, std::uint32_t row, std::span<const float> logits) {
           const std::size_t place = row - position;

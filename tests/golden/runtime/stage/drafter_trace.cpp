@@ -211,8 +211,8 @@ drafter_trace::draft_deviation drafter_trace::run_drafts(const draft_mistake& wi
     const auto tokens = trace_.integers(at.prefix + "dspark.tokens");
     const auto logits = trace_.floats(at.prefix + "dspark.logits");
     const auto confidence = trace_.floats(at.prefix + "dspark.confidence");
-    const std::vector<stage::draft_order> orders{
-        {one, at.rows, static_cast<token_id>(tokens.front())}};
+    const std::vector<flow::draft_order> orders{
+        {one, static_cast<token_id>(tokens.front()), at.rows, 1}};
     const auto choose = [&](std::size_t, std::uint32_t position, std::span<const float> mine) {
       const std::size_t place = position - at.rows;
       const auto golden = std::span(logits).subspan(place * mine.size(), mine.size());

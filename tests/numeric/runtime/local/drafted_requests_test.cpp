@@ -29,11 +29,11 @@ class guesser final : public session::drafter {
     }
   }
 
-  result<std::vector<session::draft>> draft_after(const flow::step_table&,
+  result<std::vector<flow::draft>> draft_after(const flow::step_table&,
                                                   const session::step_outcome& outcome) override {
-    std::vector<session::draft> out;
-    for (const session::draft_order& order : outcome.orders) {
-      session::draft& made = out.emplace_back();
+    std::vector<flow::draft> out;
+    for (const flow::draft_order& order : outcome.orders) {
+      flow::draft& made = out.emplace_back();
       made.request = order.request;
       made.position = order.position;
       for (std::uint32_t i = 1; i <= order.tokens_max; ++i)

@@ -118,8 +118,8 @@ std::vector<drafted> run(const stage::model_source& source, const kernels::backe
         (*drafter)->extend(step_id{++step}, spans, {rows.data(), rows.size() / width, width});
     BOOST_REQUIRE_MESSAGE(extended, (extended ? "" : extended.error().message));
   }
-  std::vector<stage::draft_order> orders;
-  for (std::size_t i = 0; i < taps.size(); ++i) orders.push_back({request_id{i}, rows_count, 11});
+  std::vector<flow::draft_order> orders;
+  for (std::size_t i = 0; i < taps.size(); ++i) orders.push_back({request_id{i}, 11, rows_count, 1});
   std::vector<drafted> out(taps.size());
   const auto drafts = (*drafter)->run(
       orders, [&](std::size_t index, std::uint32_t position, std::span<const float> logits) {

@@ -40,6 +40,12 @@ BOOST_AUTO_TEST_CASE(the_other_kinds_count_their_lists) {
   verdict decision;
   decision.commitments.resize(2);
   BOOST_TEST(credit_bytes(message(decision)) == 26U);
+  draft_orders wanted;
+  wanted.orders.resize(2);
+  BOOST_TEST(credit_bytes(message(wanted)) == 2U * 20);
+  draft_answers given;
+  given.drafts = {{request_id{1}, 5, {7, 8}, {0.5F, 0.5F}}, {request_id{2}, 5, {7}, {}}, {}};
+  BOOST_TEST(credit_bytes(message(given)) == 3U * 14 + 3 * 4 + 2 * 4);
   tap probe;
   probe.name = "L3.x";
   probe.shape = {2, 3};

@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(are_ordered_after_the_prompt_and_hold_the_request_back) {
   drafted_request one;
   const step_outcome outcome = one.choose(one.step(), {7});
   BOOST_REQUIRE(outcome.orders.size() == 1U);
-  BOOST_TEST((outcome.orders.front() == draft_order{one.id, 7, 2, 5}));
+  BOOST_TEST((outcome.orders.front() == flow::draft_order{one.id, 7, 2, 5}));
   BOOST_TEST(!one.core.next_step());
   BOOST_REQUIRE(one.core.offer({one.id, 2, {}}));
   const flow::step_table table = one.step();
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(stand_up_to_the_first_token_that_is_chosen_otherwise) {
   BOOST_TEST(tokens_of(outcome) == (std::vector<token_id>{8, 9, 30}),
              boost::test_tools::per_element());
   BOOST_TEST((outcome.verdict.commitments.front() == flow::commitment{one.id, 5, false}));
-  BOOST_TEST((outcome.orders.front() == draft_order{one.id, 30, 5, 5}));
+  BOOST_TEST((outcome.orders.front() == flow::draft_order{one.id, 30, 5, 5}));
   BOOST_TEST(one.core.usage_of(one.id)->drafted_tokens == 4U);
   BOOST_TEST(one.core.usage_of(one.id)->accepted_tokens == 2U);
   BOOST_REQUIRE(one.core.offer({one.id, 5, {}}));

@@ -286,8 +286,8 @@ class random_run {
   }
 
   /// Every request that goes on with a token that has no row yet, and could use more than one.
-  void check_orders(const std::vector<draft_order>& orders) {
-    for (const draft_order& order : orders) {
+  void check_orders(const std::vector<flow::draft_order>& orders) {
+    for (const flow::draft_order& order : orders) {
       tracked& one = requests_.at(order.request);
       BOOST_REQUIRE(!one.finished && !one.awaits_draft);
       BOOST_REQUIRE_EQUAL(one.steps_in_flight, 0U);
@@ -302,10 +302,10 @@ class random_run {
   /// Answers the oldest order, in part with what the model will choose.
   void draft() {
     if (orders_.empty()) return;
-    const draft_order order = orders_.front();
+    const flow::draft_order order = orders_.front();
     orders_.pop_front();
     tracked& one = requests_.at(order.request);
-    session::draft made{order.request, order.position, {}};
+    flow::draft made{order.request, order.position, {}};
     // Its answer may come after the request was computed anew, and got another.
     const bool late = !one.awaits_draft || order.position != one.scheduled;
     if (!late) {
@@ -358,7 +358,7 @@ class random_run {
   std::optional<step_scheduler> core_;
   std::optional<fake_pipeline> pipeline_;
   std::map<request_id, tracked> requests_;
-  std::deque<draft_order> orders_;  ///< without an answer, the oldest first
+  std::deque<flow::draft_order> orders_;  ///< without an answer, the oldest first
   std::uint64_t steps_ = 0;
 };
 

@@ -79,8 +79,8 @@ BOOST_AUTO_TEST_CASE(refuses_orders_that_do_not_fit) {
   const auto taps = random_taps(14, 20);
   drafter_run with;
   with.extend(taps, 0, 20);
-  const auto refused = [&](const stage::draft_order& order) {
-    const std::vector<stage::draft_order> orders{{one, 20, 5}, order};
+  const auto refused = [&](const flow::draft_order& order) {
+    const std::vector<flow::draft_order> orders{{one, 5, 20, 1}, order};
     std::size_t chosen = 0;
     const auto made = with.drafter->run(orders, [&](std::size_t, std::uint32_t, auto) {
       ++chosen;
@@ -90,11 +90,11 @@ BOOST_AUTO_TEST_CASE(refuses_orders_that_do_not_fit) {
     BOOST_TEST(chosen == 0U);
     return made.error();
   };
-  expect_error(refused({request_id{9}, 20, 5}), errc::mismatch, "request 9 is unknown");
-  expect_error(refused({one, 19, 5}), errc::mismatch, "known up to position 20");
+  expect_error(refused({request_id{9}, 5, 20, 1}), errc::mismatch, "request 9 is unknown");
+  expect_error(refused({one, 5, 19, 1}), errc::mismatch, "known up to position 20");
   const auto vocabulary = static_cast<token_id>(tiny_model().config().vocabulary);
-  expect_error(refused({one, 20, vocabulary}), errc::invalid_argument, "outside the vocabulary");
-  expect_error(refused({one, 20, -1}), errc::invalid_argument, "outside the vocabulary");
+  expect_error(refused({one, vocabulary, 20, 1}), errc::invalid_argument, "outside the vocabulary");
+  expect_error(refused({one, -1, 20, 1}), errc::invalid_argument, "outside the vocabulary");
   BOOST_TEST(with.drafts({}).empty());
 }
 

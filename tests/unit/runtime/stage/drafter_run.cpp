@@ -50,7 +50,7 @@ void drafter_run::settle(std::uint32_t committed) {
   BOOST_REQUIRE_MESSAGE(done, (done ? "" : done.error().message));
 }
 
-std::vector<drafted> drafter_run::drafts(const std::vector<stage::draft_order>& orders) {
+std::vector<drafted> drafter_run::drafts(const std::vector<flow::draft_order>& orders) {
   std::vector<drafted> out(orders.size());
   const auto made =
       drafter->run(orders, [&](std::size_t index, std::uint32_t, std::span<const float> logits) {
@@ -63,7 +63,7 @@ std::vector<drafted> drafter_run::drafts(const std::vector<stage::draft_order>& 
 }
 
 drafted drafter_run::draft(std::uint32_t position, token_id newest) {
-  return drafts({{one, position, newest}}).front();
+  return drafts({{one, newest, position, 1}}).front();
 }
 
 drafted draft_alone(const matrix_buffer<bf16>& taps, std::uint32_t position, token_id newest) {

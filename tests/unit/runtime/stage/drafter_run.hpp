@@ -39,7 +39,7 @@ class drafter_run {
   void settle(std::uint32_t committed);
 
   /// Greedy drafts.
-  std::vector<drafted> drafts(const std::vector<stage::draft_order>& orders);
+  std::vector<drafted> drafts(const std::vector<flow::draft_order>& orders);
   /// That of request 1.
   drafted draft(std::uint32_t position, token_id newest = 7);
 

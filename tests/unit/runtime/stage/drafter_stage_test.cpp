@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(has_no_causal_mask_inside_a_block) {
     const std::vector<flow::row_span> spans{{one, 0, 20, 20}};
     BOOST_REQUIRE(drafter.extend(step_id{1}, spans, taps.view()));
     std::vector<std::vector<float>> rows;
-    const std::vector<stage::draft_order> orders{{one, 20, newest}};
+    const std::vector<flow::draft_order> orders{{one, newest, 20, 1}};
     // A fixed chain: rows differ by what they attend to alone.
     BOOST_REQUIRE(drafter.run(orders, [&](std::size_t, std::uint32_t, auto logits) {
       rows.emplace_back(logits.begin(), logits.end());
@@ -159,11 +159,11 @@ BOOST_AUTO_TEST_CASE(gives_each_request_the_bits_that_it_gets_alone) {
   for (const kernels::backend* backend : backends) {
     drafter_run with(*backend);
     std::vector<flow::row_span> spans;
-    std::vector<stage::draft_order> orders;
+    std::vector<flow::draft_order> orders;
     std::vector<bf16> rows;
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       spans.push_back({request_id{i}, 0, lengths[i], 0});
-      orders.push_back({request_id{i}, lengths[i], static_cast<token_id>(30 + i)});
+      orders.push_back({request_id{i}, static_cast<token_id>(30 + i), lengths[i], 1});
       const auto tapped =
           taps[i].span().last(stage::tapped_rows(spans.back(), config()) * taps[i].cols());
       rows.insert(rows.end(), tapped.begin(), tapped.end());

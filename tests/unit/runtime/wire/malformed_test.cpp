@@ -111,6 +111,32 @@ fill tap(unsigned type, std::uint8_t extents, std::uint64_t tensor_bytes, bool l
   };
 }
 
+fill draft_orders(std::uint32_t orders) {
+  return [=](schemas::Header::Builder header) {
+    header.initBody().initDraftOrders().setOrders(orders);
+  };
+}
+
+fill draft_answers(std::uint32_t drafts) {
+  return [=](schemas::Header::Builder header) {
+    header.initBody().initDraftAnswers().setDrafts(drafts);
+  };
+}
+
+/// A packed draft of so many tokens and confidences, without them.
+std::vector<std::byte> packed_draft(unsigned tokens, unsigned confidences) {
+  std::vector<std::byte> out(14);
+  out[12] = static_cast<std::byte>(tokens);
+  out[13] = static_cast<std::byte>(confidences);
+  return out;
+}
+
+std::vector<std::byte> packed_float(float value) {
+  std::vector<std::byte> out(4);
+  std::memcpy(out.data(), &value, 4);
+  return out;
+}
+
 constexpr std::uint32_t u32_max = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
@@ -236,6 +262,28 @@ BOOST_AUTO_TEST_CASE(proposals_and_verdicts) {
   check_malformed(two, zeros(25), "verdict.commitments");
   check_malformed(two, zeros(27), "verdict: 1 bytes");
   check_malformed(two, zeros(25) + std::vector{std::byte{2}}, "verdict.finished");
+}
+
+BOOST_AUTO_TEST_CASE(orders_of_drafts_and_their_answers) {
+  BOOST_TEST(decode(forge(draft_orders(2), zeros(40))).has_value());
+  check_malformed(draft_orders(2), zeros(39), "draftOrders.orders");
+  check_malformed(draft_orders(u32_max), zeros(40), "draftOrders.orders");
+  check_malformed(draft_orders(2), zeros(41), "draftOrders: 1 bytes");
+
+  const auto one = packed_draft(1, 1) + zeros(4);
+  BOOST_TEST(decode(forge(draft_answers(1), one + packed_float(1))).has_value());
+  BOOST_TEST(decode(forge(draft_answers(1), packed_draft(2, 0) + zeros(8))).has_value());
+  check_malformed(draft_answers(1), zeros(13), "draftAnswers.drafts");
+  check_malformed(draft_answers(u32_max), one + packed_float(1), "draftAnswers.drafts");
+  // The second one is too short for its fields, though the first left enough for both.
+  check_malformed(draft_answers(2), packed_draft(4, 0) + zeros(16) + zeros(13),
+                  "draftAnswers.drafts");
+  check_malformed(draft_answers(1), packed_draft(2, 1) + zeros(12), "1 of 2 tokens");
+  check_malformed(draft_answers(1), packed_draft(255, 0) + zeros(4 * 254), "draftAnswers.tokens");
+  check_malformed(draft_answers(1), one + zeros(3), "draftAnswers.confidences");
+  for (const float wrong : {-0.5F, 1.5F, std::numeric_limits<float>::quiet_NaN()})
+    check_malformed(draft_answers(1), one + packed_float(wrong), "no probability");
+  check_malformed(draft_answers(1), one + packed_float(1) + zeros(1), "draftAnswers: 1 bytes");
 }
 
 BOOST_AUTO_TEST_CASE(taps_and_credits) {

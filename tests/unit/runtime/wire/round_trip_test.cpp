@@ -95,6 +95,13 @@ BOOST_AUTO_TEST_CASE(a_verdict) {
   BOOST_TEST((round_trip(sent).commitments == sent.commitments));
 }
 
+BOOST_AUTO_TEST_CASE(orders_of_drafts_and_their_answers) {
+  const flow::draft_orders orders = sample_draft_orders();
+  BOOST_TEST((round_trip(orders).orders == orders.orders));
+  const flow::draft_answers answers = sample_draft_answers();
+  BOOST_TEST((round_trip(answers).drafts == answers.drafts));
+}
+
 BOOST_AUTO_TEST_CASE(a_tap) {
   const flow::tap sent = sample_tap();
   const flow::tap got = round_trip(sent);
@@ -173,6 +180,15 @@ BOOST_AUTO_TEST_CASE(a_message_that_contradicts_itself_is_a_defect) {
   value.tokens.push_back({request_id{3}, 0, 0, 0});
   value.tokens.push_back({request_id{3}, 0, 0, 0});  // 48 bytes are no rows of five tokens
   BOOST_CHECK_THROW(encode(head, value), defect);
+  flow::draft_answers drafts = sample_draft_answers();
+  drafts.drafts[0].confidences.pop_back();
+  BOOST_CHECK_THROW(encode(head, drafts), defect);
+  drafts = sample_draft_answers();
+  drafts.drafts[0].confidences[1] = 1.5F;
+  BOOST_CHECK_THROW(encode(head, drafts), defect);
+  drafts = sample_draft_answers();
+  drafts.drafts[1].tokens.assign(flow::draft_tokens_limit + 1, 4);
+  BOOST_CHECK_THROW(encode(head, drafts), defect);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

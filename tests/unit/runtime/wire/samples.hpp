@@ -53,6 +53,20 @@ inline flow::verdict sample_verdict() {
   return {step_id{14}, epoch_id{3}, {{request_id{1}, 5, false}, {request_id{2}, 10, true}}};
 }
 
+inline flow::draft_orders sample_draft_orders() {
+  return {step_id{14},
+          epoch_id{3},
+          {{request_id{1}, 77, 5, 3}, {request_id{0x1122334455667788}, -1, 9, 5}}};
+}
+
+inline flow::draft_answers sample_draft_answers() {
+  return {step_id{14},
+          epoch_id{3},
+          {{request_id{1}, 5, {7, 2147483647, -3}, {0.0F, 1.0F, 0.25F}},
+           {request_id{2}, 9, {}, {}},
+           {request_id{0x1122334455667788}, 9, {4}, {}}}};
+}
+
 inline flow::tap sample_tap() {
   return {step_id{15},
           epoch_id{3},
