@@ -7,14 +7,6 @@ namespace cedar::actors {
 
 namespace {
 
-/// Inputs of a step are used up with the step; all else when it has been taken: verdicts, requests
-/// for entries, and the entries themselves, of which a stage keeps the latest only.
-bool is_input_of_step(const flow::message& message) {
-  if (const auto* block = std::get_if<flow::row_block>(&message))
-    return block->kind != flow::row_kind::gather_request && block->kind != flow::row_kind::gathered;
-  return !std::holds_alternative<flow::verdict>(message);
-}
-
 struct unit_state {
   std::string name;
   std::unique_ptr<stage::unit> unit;
@@ -46,7 +38,7 @@ struct unit_state {
     auto message = edges->receive(packet);
     if (!message) return fail(message.error());
     if (!*message) return {};
-    const bool of_step = is_input_of_step(**message);
+    const bool of_step = unit->is_input_of_step(**message);
     const auto output = unit->take(std::move(**message));
     if (!output) return fail(output.error());
     // Recorded before anybody hears of the step: a trace taken after its proposal is complete.

@@ -5,28 +5,13 @@
 
 #include "runtime/stage/step_join.hpp"
 #include "runtime/stage/tap_messages.hpp"
+#include "runtime/stage/unit_parts.hpp"
 
 namespace cedar::stage {
 
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-error unexpected(const char* unit, const flow::message& message) {
-  return {errc::malformed,
-          std::string(unit) + " got a message it does not take: " + std::string(kind_of(message))};
-}
-
-/// Work on the step that begins now; `arrived`: its first input.
-unit_work work_of(const flow::step_table& table, unit_time arrived) {
-  unit_work work;
-  work.step = table.step;
-  work.rows = table.rows_count();
-  work.decoder_rows = table.decoder_count();
-  work.first_arrival = arrived;
-  work.begin = clock::now();
-  return work;
-}
 
 /// A unit whose output follows from the step table alone. Stage: run(table) -> blocks.
 template <class Stage>
@@ -209,6 +194,12 @@ class head_unit final : public joining_unit {
 };
 
 }  // namespace
+
+bool unit::is_input_of_step(const flow::message& message) const {
+  if (const auto* block = std::get_if<flow::row_block>(&message))
+    return block->kind != flow::row_kind::gather_request && block->kind != flow::row_kind::gathered;
+  return !std::holds_alternative<flow::verdict>(message);
+}
 
 std::unique_ptr<unit> make_embedding_unit(embedding_stage stage) {
   return std::make_unique<table_unit<embedding_stage>>(std::move(stage), "the embedding");

@@ -10,6 +10,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
+#include "runtime/stage/drafting.hpp"
 #include "runtime/stage/embedding_stage.hpp"
 #include "runtime/stage/engram_stage.hpp"
 #include "runtime/stage/head_stage.hpp"
@@ -44,6 +45,11 @@ class unit {
   /// usable.
   virtual result<unit_output> take(flow::message message) = 0;
 
+  /// Inputs of a step are used up with the step (unit_work::done); all else when it has been taken.
+  /// By default: verdicts, requests for entries, and the entries themselves, of which a stage keeps
+  /// the latest only.
+  virtual bool is_input_of_step(const flow::message& message) const;
+
   /// A new epoch: everything of the old one is void.
   virtual void begin_epoch() = 0;
 };
@@ -53,5 +59,6 @@ std::unique_ptr<unit> make_engram_unit(engram_stage stage);
 /// `steps_max`: steps that may wait for inputs at once (the plan's steps in flight).
 std::unique_ptr<unit> make_layer_unit(std::unique_ptr<layer_stage> stage, std::size_t steps_max);
 std::unique_ptr<unit> make_head_unit(std::unique_ptr<head_stage> stage, std::size_t steps_max);
+std::unique_ptr<unit> make_drafter_unit(std::unique_ptr<drafting> body, std::size_t steps_max);
 
 }  // namespace cedar::stage
