@@ -21,29 +21,46 @@ struct awaited {
   caf::actor_clock::time_point since;
 };
 
+/// Orders that the drafter has not answered.
+struct open_orders {
+  std::vector<flow::draft_order> orders;
+  caf::actor_clock::time_point since;
+};
+
 struct scheduler_state {
   std::optional<session::step_scheduler> core;
+  session::drafter* drafter = nullptr;
   scheduler_listener listener;
   std::unique_ptr<edge_set> edges;
   std::optional<fault> failure;
   std::map<step_id, caf::actor_clock::time_point> started;  ///< steps in flight
-  /// Since when a verdict waits for credit; no step starts meanwhile, so no step's deadline runs.
+  /// Since when a verdict or an order waits for credit; no step starts meanwhile, so no step's
+  /// deadline runs.
   std::optional<caf::actor_clock::time_point> verdict_waits;
   std::map<step_id, std::size_t> taps_open;  ///< edges that have not ended their taps of a step
   std::deque<flow::proposal> proposals;  ///< in order; the first one's taps are not all here
+  std::map<step_id, open_orders> drafts_open;
+  std::map<step_id, flow::step_table> tables;  ///< of the steps in flight, for `drafter`
   session::scheduler_load load;  ///< as the listener knows it
   bool timed = false;  ///< a deadline message is on its way: at most one is
 
+  /// An edge with a verdict or an order that waits for credit; null: there is none.
+  const std::string* waiting_edge() const {
+    const std::string* edge = edges->waiting_edge("verdict");
+    return edge != nullptr ? edge : edges->waiting_edge("draft_orders");
+  }
+
   /// Hands out steps while there are rows, room and credit.
   void pump(caf::actor_clock::time_point now) {
-    while (!failure && edges->waiting_edge("verdict") == nullptr) {
+    while (!failure && waiting_edge() == nullptr) {
       const auto table = core->next_step();
       if (!table) break;
       started.emplace(table->step, now);
       if (!table->taps.empty()) taps_open.emplace(table->step, edges->inbound_count("tap"));
+      if (drafter != nullptr) tables.emplace(table->step, *table);
       edges->send(*table);
     }
-    if (failure || edges->waiting_edge("verdict") == nullptr)
+    if (failure || waiting_edge() == nullptr)
       verdict_waits.reset();
     else if (!verdict_waits)
       verdict_waits = now;
@@ -53,7 +70,8 @@ struct scheduler_state {
     if (listener.on_load && load != core->load()) listener.on_load(load = core->load());
   }
 
-  /// What has been awaited longest: the oldest step's proposal, or credit for a verdict.
+  /// What has been awaited longest: the oldest step's proposal, the oldest orders' answer, or
+  /// credit.
   std::optional<awaited> oldest_wait() {
     std::optional<awaited> out;
     if (const auto oldest = core->oldest_step()) {
@@ -61,15 +79,19 @@ struct scheduler_state {
       out = {"step " + std::to_string(oldest->value), "no proposal", started.at(*oldest)};
     }
     if (verdict_waits && (!out || *verdict_waits < out->since))
-      out = {"edge '" + *edges->waiting_edge("verdict") + "'", "no credit", *verdict_waits};
+      out = {"edge '" + *waiting_edge() + "'", "no credit", *verdict_waits};
+    if (!drafts_open.empty() && (!out || drafts_open.begin()->second.since < out->since))
+      out = {"drafter", "no draft", drafts_open.begin()->second.since};
     return out;
   }
 
-  result<void> take(flow::message message) {
+  result<void> take(flow::message message, caf::actor_clock::time_point now) {
     if (auto* tap = std::get_if<flow::tap>(&message)) {
       if (const result<void> taken = take_tap(std::move(*tap)); !taken) return taken;
     } else if (auto* proposal = std::get_if<flow::proposal>(&message)) {
       proposals.push_back(std::move(*proposal));
+    } else if (const auto* answers = std::get_if<flow::draft_answers>(&message)) {
+      if (const result<void> taken = take_drafts(*answers); !taken) return taken;
     } else {
       return fail(errc::malformed,
                   "the scheduler got a message it does not take: " + std::string(kind_of(message)));
@@ -77,7 +99,7 @@ struct scheduler_state {
     while (!proposals.empty() && !taps_open.contains(proposals.front().step)) {
       const flow::proposal next = std::move(proposals.front());
       proposals.pop_front();
-      if (const result<void> accepted = accept(next); !accepted) return accepted;
+      if (const result<void> accepted = accept(next, now); !accepted) return accepted;
     }
     return {};
   }
@@ -94,7 +116,42 @@ struct scheduler_state {
     return {};
   }
 
-  result<void> accept(const flow::proposal& proposal) {
+  /// One for each order, in their order: a request without an answer would wait for ever.
+  result<void> take_drafts(const flow::draft_answers& answers) {
+    const auto open = drafts_open.find(answers.step);
+    const auto answers_it = [](const flow::draft_order& order, const flow::draft& draft) {
+      return order.request == draft.request && order.position == draft.position &&
+             draft.tokens.size() <= order.tokens_max;
+    };
+    if (open == drafts_open.end() ||
+        !std::ranges::equal(open->second.orders, answers.drafts, answers_it))
+      return fail(errc::mismatch, "the drafts after step " + std::to_string(answers.step.value) +
+                                      " do not answer its orders");
+    drafts_open.erase(open);
+    return offer(answers.drafts);
+  }
+
+  result<void> offer(const std::vector<flow::draft>& drafts) {
+    for (const flow::draft& draft : drafts)
+      if (const result<void> taken = core->offer(draft); !taken) return taken;
+    return {};
+  }
+
+  result<void> order_drafts(const session::step_outcome& outcome,
+                            caf::actor_clock::time_point now) {
+    const step_id step = outcome.verdict.step;
+    if (drafter != nullptr) {
+      const auto drafts = drafter->draft_after(tables.extract(step).mapped(), outcome);
+      if (!drafts) return fail(drafts.error());
+      return offer(*drafts);
+    }
+    if (outcome.orders.empty()) return {};
+    drafts_open[step] = {outcome.orders, now};
+    edges->send(flow::draft_orders{step, outcome.verdict.epoch, outcome.orders});
+    return {};
+  }
+
+  result<void> accept(const flow::proposal& proposal, caf::actor_clock::time_point now) {
     const auto outcome = core->accept(proposal);
     if (!outcome) return fail(outcome.error());
     edges->send(outcome->verdict);
@@ -102,15 +159,15 @@ struct scheduler_state {
     for (const session::row_event& event : outcome->events)
       if (event.finish != session::finish_reason::none)
         listener.on_finished(event.request, *core->usage_of(event.request));
-    return {};
+    return order_drafts(*outcome, now);
   }
 
-  result<void> handle(const packet_ref& packet) {
+  result<void> handle(const packet_ref& packet, caf::actor_clock::time_point now) {
     if (failure) return {};
     auto message = edges->receive(packet);
     if (!message) return fail(message.error());
     if (!*message) return {};
-    if (const result<void> taken = take(std::move(**message)); !taken) return taken;
+    if (const result<void> taken = take(std::move(**message), now); !taken) return taken;
     edges->consumed_now();
     return {};
   }
@@ -122,6 +179,8 @@ struct scheduler_state {
     verdict_waits.reset();
     taps_open.clear();
     proposals.clear();
+    drafts_open.clear();
+    tables.clear();
     listener.on_failed(core->fail_active(), what);
     tell_load();
   }
@@ -177,6 +236,7 @@ scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
                                                   const std::shared_ptr<scheduler_config>& config) {
   self->state.core.emplace(config->limits);
   self->state.listener = config->listener;
+  self->state.drafter = config->drafter;
   self->state.edges = std::make_unique<edge_set>(
       *config->trace,
       [self](const packet_sink& to, packet_ref packet) { self->send(to, std::move(packet)); });
@@ -187,7 +247,7 @@ scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
   const std::chrono::milliseconds deadline = config->step_deadline;
   return {
       [self, deadline](const packet_ref& packet) {
-        const result<void> handled = self->state.handle(packet);
+        const result<void> handled = self->state.handle(packet, self->clock().now());
         if (!handled) self->state.give_up({"scheduler", handled.error()});
         pump(self, deadline);
       },

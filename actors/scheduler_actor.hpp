@@ -1,9 +1,10 @@
 // The scheduler under CAF: requests in, steps out, proposals in, verdicts out.
 //
 // All decisions are session::step_scheduler's. The actor adds delivery, credit, and a deadline on
-// everything that it waits for. A verdict leaves before the next step table, and no table leaves
-// while a verdict waits for credit, so that a stage never meets a new request before it has freed a
-// finished one.
+// everything that it waits for. A verdict, and what is ordered of the drafter after it, leave
+// before the next step table, and no table leaves while one of them waits for credit: so a stage
+// never meets a new request before it has freed a finished one, and the drafter is never far
+// behind.
 //
 // A failure ends the epoch: the requests that the pipeline held state of are given up, those that
 // wait in the queue wait on, new ones are refused. Binding the edges again begins the next epoch;
@@ -17,6 +18,7 @@
 
 #include "actors/interfaces.hpp"
 #include "runtime/base/trace.hpp"
+#include "runtime/session/drafter.hpp"
 #include "runtime/session/step_scheduler.hpp"
 
 namespace cedar::actors {
@@ -38,10 +40,13 @@ struct scheduler_listener {
 
 struct scheduler_config {
   session::scheduler_limits limits;
-  /// From a step's table to its proposal; and from a verdict to its credit.
+  /// From a step's table to its proposal; from a verdict to its credit; from an order of drafts to
+  /// its answer.
   std::chrono::milliseconds step_deadline{0};
   scheduler_listener listener;
   trace_recorder* trace = nullptr;  ///< outlives the actor
+  /// Drafts instead of a unit of the pipeline; called in the actor's context. Outlives the actor.
+  session::drafter* drafter = nullptr;
 };
 
 scheduler_actor spawn_scheduler(caf::actor_system& system, scheduler_config config);

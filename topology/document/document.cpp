@@ -88,4 +88,9 @@ void override_model(document& topology, const std::filesystem::path& path) {
     if (node.start.value != "join") node.model_path = {};
 }
 
+void override_draft(document& topology, const std::string& setting) {
+  topology.draft.value = setting;
+  topology.draft.given = true;
+}
+
 }  // namespace cedar::topology

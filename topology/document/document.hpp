@@ -78,6 +78,7 @@ struct units_entry {
   std::optional<device_unit_entry> engram;
   std::vector<stage_entry> stages;  ///< in file order
   device_unit_entry head;
+  std::optional<device_unit_entry> drafter;
 };
 
 /// How stages that a cut separates from the owner of global KV get at it.
@@ -142,6 +143,7 @@ struct document {
   std::vector<split_entry> splits;  ///< in file order
   std::vector<link_entry> links;  ///< in file order
   located<std::string> mode{"exact", {}, false};  ///< how prompts are run
+  located<std::string> draft;  ///< off, or fixed:K, if given
   limits_entry limits;
   transport_entry transport;
   deadlines_entry deadlines;
@@ -184,5 +186,8 @@ tl::expected<document, std::vector<diagnostic>> read_document(const std::filesys
 /// Uses the checkpoint at `path` (relative to the working directory) on every node, whatever the
 /// file says; but a node that joins keeps a path of its own: it may be on another host.
 void override_model(document& topology, const std::filesystem::path& path);
+
+/// Drafts as `setting` says (a value of the key `draft`), whatever the file says.
+void override_draft(document& topology, const std::string& setting);
 
 }  // namespace cedar::topology

@@ -147,6 +147,9 @@ void parse_units(section& root, document& result, mistakes& out) {
   if (const auto value = units.require("head", "head: {device: DEVICE}")) {
     parse_device_unit(*value, "units.head", result.units.head, out);
   }
+  if (const auto value = units.find("drafter")) {
+    parse_device_unit(*value, "units.drafter", result.units.drafter.emplace(), out);
+  }
   units.finish();
 }
 
@@ -298,6 +301,8 @@ void parse_root(const YAML::Node& node, document& result, mistakes& out) {
   root.text("client", result.client);
   result.mode.where = root.where();
   root.text("mode", result.mode);
+  result.draft.where = root.where();
+  root.text("draft", result.draft);
   parse_limits(root, result.limits, out);
   parse_transport(root, result.transport, out);
   parse_deadlines(root, result.deadlines, out);

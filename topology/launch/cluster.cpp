@@ -92,7 +92,7 @@ std::string cluster::units_of(node_id node) const {
     else
       units += unit.name;
   }
-  return units;
+  return units.empty() ? "no unit" : units;
 }
 
 void cluster::lose(node_id node) {

@@ -24,6 +24,8 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/session/draft_setting.hpp"
+#include "runtime/session/drafter.hpp"
 #include "runtime/session/generator.hpp"
 #include "runtime/session/service.hpp"
 #include "topology/launch/child_process.hpp"
@@ -45,6 +47,10 @@ struct cluster_options {
   /// turned away.
   std::function<void(const std::string&)> on_notice;
   bool emulate_links = false;  ///< impose what the file's `links` say; refused if it has none
+  std::optional<session::draft_setting> draft;  ///< overrides the file's `draft`
+  /// Drafts instead of the topology's drafter, as many tokens as that of the model; called by the
+  /// scheduler. Outlives the cluster.
+  session::drafter* drafter = nullptr;
 };
 
 class cluster final : public session::generator {

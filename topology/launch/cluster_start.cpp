@@ -88,6 +88,14 @@ result<void> cluster::read_topology() {
     parsed.check_model(parsed.value.client.value);
   else
     override_model(parsed.value, options_.model);
+  if (options_.draft) {
+    const std::string setting = to_string(*options_.draft);
+    if (options_.draft->tokens > 0 && !parsed.value.units.drafter && parsed.mistakes.empty())
+      return fail(errc::invalid_argument,
+                  "draft " + setting + ": " + options_.topology.string() +
+                      " places no drafter; add drafter: {device: DEVICE} to its units");
+    override_draft(parsed.value, setting);
+  }
   const std::filesystem::path folder = parsed.value.model_of(parsed.value.client.value);
   auto model = folder.empty() ? fail(errc::invalid_argument,
                                      options_.topology.string() +
@@ -316,6 +324,7 @@ node_settings cluster::settings_of(const node_plan& node) {
   settings.emulate_links = options_.emulate_links;
   settings.hub = hub_.get();
   settings.listener = listener();
+  settings.drafter = options_.drafter;
   settings.events.on_fault = [this](const actors::fault& what) { events_.push(what); };
   settings.events.on_peer_lost = [this](node_id peer, const error& reason, epoch_id epoch) {
     events_.push(lost_event{peer, reason, epoch});
@@ -362,7 +371,8 @@ result<void> cluster::deploy_all() {
                          model,
                          fingerprint_,
                          options_.trace_events_max,
-                         options_.emulate_links};
+                         options_.emulate_links,
+                         options_.draft ? to_string(*options_.draft) : std::string{}};
   for (const auto& [id, agent] : agents_)
     if (!deployed_.contains(id)) ask<deployed_event, std::string>(id, deploy_atom::value, order);
   return await(deployed_, "load its units");

@@ -53,11 +53,12 @@ struct deployment {
   std::uint64_t fingerprint = 0;  ///< of the client's model
   std::uint64_t trace_events_max = 0;  ///< 0: no trace
   bool emulate_links = false;
+  std::string draft;  ///< setting that overrides the file's, or empty
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, deployment& x) {
   return f(caf::meta::type_name("deployment"), x.file, x.text, x.model, x.fingerprint,
-           x.trace_events_max, x.emulate_links);
+           x.trace_events_max, x.emulate_links, x.draft);
 }
 
 /// One recorded event (trace_event).

@@ -71,6 +71,7 @@ result<void> prepare(node_state& state, const deployment& order) {
   auto document = parse_document(order.text, order.file);
   if (!document) return fail(errc::malformed, to_string(document.error()));
   if (!order.model.empty()) override_model(*document, order.model);
+  if (!order.draft.empty()) override_draft(*document, order.draft);
   auto model = stage::model_source::open(state.own_model.empty() ? document->model_of(state.name)
                                                                  : state.own_model);
   if (!model) return fail(model.error());

@@ -48,7 +48,8 @@ session::scheduler_limits scheduler_limits_of(const plan& topology,
           .window = config.window,
           .prefill_rows = limits.prefill_rows,
           .kv_granule = limits.kv_granule,
-          .kv_granules = limits.kv_granules};
+          .kv_granules = limits.kv_granules,
+          .draft_tokens_max = limits.draft_tokens};
 }
 
 result<transport::ucx::ucx_options> ucx_options_of(const plan& topology, node_id node) {
@@ -135,25 +136,34 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
     if (!made) return fail(made.error());
     return stage::make_head_unit(std::move(*made), steps_max);
   }
+  if (std::holds_alternative<drafter_role>(unit.role)) {
+    auto made = model_.make_drafter(**backend, plan_.limits().requests);
+    if (!made) return fail(made.error());
+    return stage::make_drafter_unit(
+        std::make_unique<stage::drafting>(std::move(*made), model_.config()), steps_max);
+  }
   const auto& role = std::get<stage_role>(unit.role);
-  auto made = model_.make_layers(
-      **backend, {role.layers.first, role.layers.last, plan_.limits().requests,
-                  plan_.limits().context, role.imports, role.exports, plan_.limits().kv_granules});
+  auto made =
+      model_.make_layers(**backend, {role.layers.first, role.layers.last, plan_.limits().requests,
+                                     plan_.limits().context, role.imports, role.exports,
+                                     plan_.limits().kv_granules, role.tapped_layers});
   if (!made) return fail(made.error());
   return stage::make_layer_unit(std::move(*made), steps_max);
 }
 
 result<void> node_runtime::spawn_unit(const unit_plan& unit) {
   if (std::holds_alternative<scheduler_role>(unit.role)) {
-    scheduler_ =
-        actors::spawn_scheduler(system_, {scheduler_limits_of(plan_, model_.config()),
-                                          plan_.deadlines().step, settings_.listener, &trace_});
+    session::scheduler_limits limits = scheduler_limits_of(plan_, model_.config());
+    if (settings_.drafter != nullptr) limits.draft_tokens_max = model_.config().dspark.block_size;
+    scheduler_ = actors::spawn_scheduler(
+        system_, {limits, plan_.deadlines().step, settings_.listener, &trace_, settings_.drafter});
     return {};
   }
   auto made = make_unit(unit);
   if (!made) return fail(made.error().with("unit '" + unit.name + "'"));
-  const bool computes =
-      std::holds_alternative<stage_role>(unit.role) || std::holds_alternative<head_role>(unit.role);
+  const bool computes = std::holds_alternative<stage_role>(unit.role) ||
+                        std::holds_alternative<head_role>(unit.role) ||
+                        std::holds_alternative<drafter_role>(unit.role);
   units_[unit.id] =
       actors::spawn_unit(system_, {unit.name, std::move(*made), computes, supervisor_, &trace_});
   return {};

@@ -42,6 +42,8 @@ struct node_settings {
   bool emulate_links = false;  ///< send as the plan's links would
   transport::loopback_hub* hub = nullptr;  ///< all nodes in this process; else UCX
   actors::scheduler_listener listener;  ///< used where the scheduler is placed
+  /// Used there too: drafts instead of the plan's drafter, as many tokens. None: that one does.
+  session::drafter* drafter = nullptr;
   node_events events;
 };
 

@@ -49,12 +49,14 @@ edge_cost cost_of(const plan& planned, edge_id id, const cost_basis& basis) {
   const message_size& size = edge.size;
   edge_cost cost;
   cost.decode_row =
-      edge.messages_per_step() * as_double(size.per_row + size.per_decoder_row + size.per_wanted +
-                                           size.per_earlier_id * config.engram_lookback()) +
+      edge.messages_per_step() *
+          as_double(size.per_row + size.per_decoder_row + size.per_wanted + size.per_tapped_row +
+                    size.per_earlier_id * config.engram_lookback()) +
       as_double(size.per_entry) * entries_a_row(edge, schedule) +
       as_double(size.per_selected * selected);
   const std::uint64_t requests = std::min(basis.load.requests, planned.limits().rows_per_step);
-  const double spans = as_double(edge.messages_per_step() * size.per_request);
+  const double spans = as_double(edge.messages_per_step() * size.per_request + size.per_order +
+                                 size.per_drafted_token * planned.limits().draft_tokens);
   cost.decode_step =
       static_cast<std::uint64_t>(as_double(requests) * (cost.decode_row + spans) + 0.5);
   cost.largest_step = edge.step_bytes_max;

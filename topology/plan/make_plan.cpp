@@ -1,3 +1,4 @@
+#include "topology/plan/internal/draft_checks.hpp"
 #include "topology/plan/internal/layer_checks.hpp"
 #include "topology/plan/internal/link_checks.hpp"
 #include "topology/plan/internal/memory_checks.hpp"
@@ -24,6 +25,7 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const reading& file,
   internal::check_split_entries(topology, config, all);
   const bool layers_fit = internal::check_layers(topology, config, all);
   internal::check_mode(topology, all);
+  internal::check_draft(topology, config, all);
   internal::check_limits(topology, config, all);
   internal::check_transport(topology, all);
   internal::check_deadlines(topology, all);

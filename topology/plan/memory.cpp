@@ -43,6 +43,7 @@ struct reads {
            *tensor.layer <= stage.layers.last;
   }
   bool operator()(const head_role&) const noexcept { return tensor.part == model::component::head; }
+  bool operator()(const drafter_role&) const noexcept { return model::in_drafter(tensor); }
 };
 
 std::uint64_t kv_of(const stage_role& stage, const plan& planned, const memory_load& load) {
@@ -66,6 +67,11 @@ std::uint64_t kv_of(const stage_role& stage, const plan& planned, const memory_l
     if (entries || keys) pages += global_bytes(planned, schedule[owner].ratio, entries, keys, load);
   }
   return rings * load.requests + pages;
+}
+
+std::uint64_t kv_of_drafter(const model::model_config& config, const memory_load& load) {
+  return load.requests * config.dspark.blocks * tapped_rows_max(config) *
+         kernels::entry_bytes(model::window_entry_format, config.head_dim);
 }
 
 /// Bytes of a row while a layer works on it: what attention and experts hold, all at once, though
@@ -93,6 +99,10 @@ std::uint64_t activations_of(const unit_role& role, const plan& planned, const m
   if (std::holds_alternative<stage_role>(role)) return rows * layer_row_bytes(config, load);
   if (std::holds_alternative<head_role>(role))
     return rows * (config.vocabulary * f32_bytes + config.width * f32_bytes);
+  if (const auto* drafter = std::get_if<drafter_role>(&role))
+    return rows * (drafter->target_layers.size() + 2) * config.width * f32_bytes +
+           load.requests * config.dspark.block_size *
+               (layer_row_bytes(config, load) + config.vocabulary * f32_bytes);
   return 0;
 }
 
@@ -150,6 +160,7 @@ std::vector<memory_need> memory_of_units(const plan& planned, const memory_load&
     memory_need& need = needs[unit.id.value];
     if (const auto* stage = std::get_if<stage_role>(&unit.role))
       need.kv = kv_of(*stage, planned, capped);
+    if (std::holds_alternative<drafter_role>(unit.role)) need.kv = kv_of_drafter(config, capped);
     need.working = activations_of(unit.role, planned, capped) + staged_at(planned, unit.id);
     for (const edge_id edge : planned.edges_into(unit.id))
       need.credit += planned[edge].window_bytes;

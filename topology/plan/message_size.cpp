@@ -88,14 +88,33 @@ message_size verdict_size() noexcept {
   return {.per_request = flow::packed_commitment_bytes};
 }
 
+message_size draft_taps_size(const model::model_config& config) noexcept {
+  return {.per_request = flow::packed_span_bytes, .per_tapped_row = config.width * bf16_bytes};
+}
+
+message_size draft_orders_size() noexcept {
+  return {.per_order = flow::packed_draft_order_bytes};
+}
+
+message_size draft_answers_size() noexcept {
+  return {.per_order = flow::packed_draft_bytes,
+          .per_drafted_token = flow::packed_drafted_token_bytes + flow::packed_confidence_bytes};
+}
+
+std::uint64_t tapped_rows_max(const model::model_config& config) noexcept {
+  return std::uint64_t{config.window} + config.dspark.block_size + 1;
+}
+
 step_shape shape_of(const flow::step_table& table, const model::model_config& config) noexcept {
   step_shape shape;
   shape.requests = table.spans.size();
   shape.rows = table.rows_count();
   shape.decoder_rows = table.decoder_count();
   shape.wanted = table.logits_count();
-  for (const flow::row_span& span : table.spans)
+  for (const flow::row_span& span : table.spans) {
     shape.earlier_ids += std::min(span.first_position, config.engram_lookback());
+    shape.tapped += std::min<std::uint64_t>(span.decoder_count(), tapped_rows_max(config));
+  }
   return shape;
 }
 

@@ -13,6 +13,12 @@
 
 namespace cedar::topology {
 
+/// What is drafted after a step.
+struct draft_counts {
+  std::uint64_t orders = 0;  ///< requests for which a draft was ordered
+  std::uint64_t tokens = 0;  ///< of all drafts together
+};
+
 /// What a step asks of the pipeline, as far as the size of a message depends on it.
 struct step_shape {
   std::uint64_t requests = 0;  ///< spans of the step's row table
@@ -22,6 +28,8 @@ struct step_shape {
   std::uint64_t earlier_ids = 0;  ///< ids before the spans, for Engram addresses
   std::uint64_t entries = 0;  ///< global entries that the step completes at the edge's owner
   std::uint64_t selected = 0;  ///< entries that the rows choose at one index source
+  std::uint64_t tapped = 0;  ///< rows whose taps the drafter takes
+  draft_counts drafts;
 };
 
 /// Bytes of a message: the sum of its terms, exact. Diagnostics and sampling options come on top.
@@ -33,11 +41,15 @@ struct message_size {
   std::uint64_t per_earlier_id = 0;
   std::uint64_t per_entry = 0;
   std::uint64_t per_selected = 0;
+  std::uint64_t per_tapped_row = 0;
+  std::uint64_t per_order = 0;
+  std::uint64_t per_drafted_token = 0;
 
   std::uint64_t bytes(const step_shape& step) const noexcept {
     return per_request * step.requests + per_row * step.rows + per_decoder_row * step.decoder_rows +
            per_wanted * step.wanted + per_earlier_id * step.earlier_ids + per_entry * step.entries +
-           per_selected * step.selected;
+           per_selected * step.selected + per_tapped_row * step.tapped +
+           per_order * step.drafts.orders + per_drafted_token * step.drafts.tokens;
   }
   friend bool operator==(const message_size&, const message_size&) = default;
 };
@@ -67,6 +79,16 @@ message_size gathered_size(const model::model_config& config) noexcept;
 message_size proposal_size(const model::model_config& config, bool whole_logits) noexcept;
 /// Commitments.
 message_size verdict_size() noexcept;
+/// Means of a target layer's streams [tapped rows, width] bf16.
+message_size draft_taps_size(const model::model_config& config) noexcept;
+/// Orders of drafts.
+message_size draft_orders_size() noexcept;
+/// Drafts: their tokens, and a confidence for each.
+message_size draft_answers_size() noexcept;
+
+/// Rows of a request in one step whose taps travel at most: what the drafter's rings hold, a window
+/// and what a verdict may take back (runtime/stage).
+std::uint64_t tapped_rows_max(const model::model_config& config) noexcept;
 
 /// What `table` asks; without the entries of an owner and what rows choose. Requests less than the
 /// look-back away from their start have fewer earlier ids.

@@ -68,6 +68,12 @@ std::string_view to_string(edge_kind kind) noexcept {
       return "verdict";
     case edge_kind::tap:
       return "tap";
+    case edge_kind::draft_taps:
+      return "draft_taps";
+    case edge_kind::draft_orders:
+      return "draft_orders";
+    case edge_kind::draft_answers:
+      return "draft_answers";
   }
   return "?";
 }
@@ -77,6 +83,8 @@ step_shape limits_plan::largest_step(const model::model_config& config) const no
   shape.requests = requests;
   shape.rows = shape.decoder_rows = shape.wanted = rows_per_step;
   shape.earlier_ids = shape.requests * config.engram_lookback();
+  shape.tapped = std::min(shape.rows, shape.requests * tapped_rows_max(config));
+  shape.drafts = {shape.requests, shape.requests * draft_tokens};
   return shape;
 }
 
@@ -127,11 +135,13 @@ flow::edge_contract plan::contract(edge_id edge, std::uint64_t fingerprint) cons
   return {planned.id, planned.name, fingerprint, planned.window_messages, planned.window_bytes};
 }
 
-std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table) const {
+std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
+                                   const draft_counts& drafts) const {
   const edge_plan& planned = (*this)[edge];
   CEDAR_REQUIRE(planned.kind != edge_kind::tap, "taps are not priced: " + planned.name);
   const model::schedule schedule(model_);
   step_shape shape = shape_of(table, model_);
+  shape.drafts = drafts;
   if (planned.kind == edge_kind::shared_kv || planned.kind == edge_kind::index_keys)
     shape.entries = entries_of(table, schedule[planned.layer].ratio);
   if (planned.groups.empty()) {

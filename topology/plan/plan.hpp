@@ -3,7 +3,8 @@
 // 1. Only make_plan() creates a plan: whoever holds one need not check it.
 // 2. Ids are indices into nodes(), devices(), units(), edges(); two processes that plan the same
 //    file for the same model get the same ids.
-// 3. Units are ordered as a row walks them: scheduler, embedding, engram, stages by layer, head.
+// 3. Units are ordered as a row walks them: scheduler, embedding, engram, stages by layer, head,
+//    drafter.
 // 4. Every window holds the largest messages of `steps_in_flight` steps (of requests and their
 //    replies: of one step), and the graph of edges without the scheduler's and without requests has
 //    no cycle; internal/credit_proof.hpp says why nothing can then wait for ever.
@@ -83,16 +84,22 @@ struct stage_role {
   std::vector<std::uint32_t> engram_layers;  ///< of its layers, those that Engram rows arrive for
   bool first = false;  ///< takes embedding rows
   bool last = false;  ///< feeds the head
+  std::vector<std::uint32_t> tapped_layers;  ///< of its layers, those whose taps the drafter takes
   model::shared_state imports;  ///< what its layers need of earlier stages
   model::shared_state exports;  ///< what its layers make for later stages
 };
 struct head_role {};
-using unit_role = std::variant<scheduler_role, embedding_role, engram_role, stage_role, head_role>;
+struct drafter_role {
+  std::vector<std::uint32_t> target_layers;  ///< whose taps it takes
+};
+using unit_role =
+    std::variant<scheduler_role, embedding_role, engram_role, stage_role, head_role, drafter_role>;
 
 /// A part of the model, or the scheduler, at its place.
 struct unit_plan {
   unit_id id;
-  std::string name;  ///< unique: "scheduler", "embedding", "engram", "head", or the stage's name
+  std::string
+      name;  ///< unique: a stage's name, or "scheduler", "embedding", "engram", "head", "drafter"
   node_id node;
   std::optional<device_id> device;  ///< the scheduler has none
   unit_role role;
@@ -111,8 +118,11 @@ enum class edge_kind : std::uint8_t {
   gathered,  ///< owner's stage -> the stage that asked
   head_input,  ///< last stage -> head
   proposal,  ///< head -> scheduler
-  verdict,  ///< scheduler -> every stage and the head: they hold state
+  verdict,  ///< scheduler -> every stage, the head, the drafter: they hold state
   tap,  ///< stage, head -> scheduler: diagnostics
+  draft_taps,  ///< stage with a target layer -> drafter, one edge for each such layer
+  draft_orders,  ///< scheduler -> drafter
+  draft_answers,  ///< drafter -> scheduler
 };
 std::string_view to_string(edge_kind kind) noexcept;
 
@@ -124,7 +134,7 @@ struct edge_plan {
   node_id from;  ///< the producer's node
   node_id to;  ///< the consumer's node
   /// engram_rows: the layer whose module this is. shared_kv, index_keys, gather_request, gathered:
-  /// the owner. selection, candidates: the layer that chose. Else 0.
+  /// the owner. selection, candidates: the layer that chose. draft_taps: the target layer. Else 0.
   std::uint32_t layer = 0;
   std::uint32_t reader = 0;  ///< gather_request, gathered: first layer of the stage that asks
   /// gather_request, gathered: the index sources by which the stage asks, one message of a step for
@@ -152,6 +162,7 @@ struct limits_plan {
   std::uint32_t prefill_rows = 0;  ///< prompt rows of a step while answers are generated
   std::uint32_t kv_granule = 0;  ///< positions that KV is given out in: whole pages at every owner
   std::uint64_t kv_granules = 0;  ///< of all requests together, at least one context
+  std::uint32_t draft_tokens = 0;  ///< that a draft has at most; 0: nobody drafts
 
   /// The largest step: every row of it wanted and on its way through the decoder, as many requests
   /// as there may be. Entries and selections depend on the edge: edge_plan::message_bytes_max has
@@ -245,8 +256,10 @@ class plan {
   flow::edge_contract contract(edge_id edge, std::uint64_t fingerprint) const;
   /// Bytes (flow::credit_bytes) that the messages of `table`'s step have on an edge, all
   /// edge_plan::messages_per_step() of them together. Exact, but for verdicts, which may settle
-  /// cancelled requests beside those of the step. Requires: not a tap edge.
-  std::uint64_t expected_bytes(edge_id edge, const flow::step_table& table) const;
+  /// cancelled requests beside those of the step. `drafts`: of the step; no table tells how many.
+  /// Requires: not a tap edge.
+  std::uint64_t expected_bytes(edge_id edge, const flow::step_table& table,
+                               const draft_counts& drafts = {}) const;
   /// Over all edges from one node to another. Zero if none.
   traffic_bound traffic(node_id from, node_id to) const;
 

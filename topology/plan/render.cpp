@@ -117,6 +117,9 @@ std::string formula(const edge_plan& edge) {
   add(size.per_entry, " an entry");
   add(size.per_selected, " a chosen entry");
   add(size.per_earlier_id, " an earlier id");
+  add(size.per_tapped_row, " a tapped row");
+  add(size.per_order, " an order");
+  add(size.per_drafted_token, " a drafted token");
   add(size.per_request, " a request");
   if (edge.groups.empty()) return text;
   return text + fmt::format(", for each of layers {}", fmt::join(edge.groups, ", "));
@@ -237,12 +240,18 @@ std::string bounds_text(const plan& planned) {
     carrier +=
         fmt::format(", transports {} on {}", joined(transport.tls), joined(transport.devices));
   }
+  const std::string drafts =
+      limits.draft_tokens == 0
+          ? ""
+          : fmt::format("  drafts     {} tokens for each step of an answer at most\n",
+                        limits.draft_tokens);
   return fmt::format(
       "bounds\n"
       "  mode       {}\n"
       "  limits     {} rows a step, {} requests, {} positions a request, {} steps in flight\n"
       "  prompts    {} rows a step while answers are generated\n"
       "  kv         {} positions of all requests together, given out by {}\n"
+      "{}"
       "  transport  {}\n"
       "  deadlines  start {} ms, step {} ms, lost after {} ms of silence (a heartbeat every {} "
       "ms), "
@@ -252,7 +261,7 @@ std::string bounds_text(const plan& planned) {
       "messages of {} of the largest steps{}\n",
       to_string(planned.mode()), limits.rows_per_step, limits.requests, limits.context,
       limits.steps_in_flight, limits.prefill_rows, grouped(limits.kv_granules * limits.kv_granule),
-      limits.kv_granule, carrier, deadlines.start.count(), deadlines.step.count(),
+      limits.kv_granule, drafts, carrier, deadlines.start.count(), deadlines.step.count(),
       deadlines.heartbeat_lost.count(), deadlines.heartbeat_interval.count(),
       deadlines.drain.count(),
       security.secret_file ? "secret from " + security.secret_file->string()

@@ -66,6 +66,8 @@ ordered_json units_json(const plan& planned, const cost_basis& basis) {
       entry["layers"] = {stage->layers.first, stage->layers.last};
     if (const auto* engram = std::get_if<engram_role>(&unit.role))
       entry["tables_of_layers"] = engram->layers;
+    if (const auto* drafter = std::get_if<drafter_role>(&unit.role))
+      entry["taps_of_layers"] = drafter->target_layers;
     entry["needs"] = memory_json(needs[unit.id.value]);
     units.push_back(std::move(entry));
   }
@@ -73,10 +75,16 @@ ordered_json units_json(const plan& planned, const cost_basis& basis) {
 }
 
 ordered_json size_json(const message_size& size) {
-  return {{"request", size.per_request},         {"row", size.per_row},
-          {"decoder_row", size.per_decoder_row}, {"wanted_row", size.per_wanted},
-          {"earlier_id", size.per_earlier_id},   {"entry", size.per_entry},
-          {"selected", size.per_selected}};
+  return {{"request", size.per_request},
+          {"row", size.per_row},
+          {"decoder_row", size.per_decoder_row},
+          {"wanted_row", size.per_wanted},
+          {"earlier_id", size.per_earlier_id},
+          {"entry", size.per_entry},
+          {"selected", size.per_selected},
+          {"tapped_row", size.per_tapped_row},
+          {"order", size.per_order},
+          {"drafted_token", size.per_drafted_token}};
 }
 
 ordered_json edges_json(const plan& planned, const cost_basis& basis) {
@@ -166,7 +174,8 @@ std::string render_json(const plan& planned, const cost_basis& basis) {
                               {{"rows_per_step", limits.rows_per_step},
                                {"requests", limits.requests},
                                {"context", limits.context},
-                               {"steps_in_flight", limits.steps_in_flight}}},
+                               {"steps_in_flight", limits.steps_in_flight},
+                               {"draft_tokens", limits.draft_tokens}}},
                              {"transport", to_string(planned.transport().kind)},
                              {"nodes", nodes_json(planned)},
                              {"devices", devices_json(planned, basis)},

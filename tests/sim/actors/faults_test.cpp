@@ -43,7 +43,8 @@ class persistent_run {
         sim_(plan_, {.seed = seed, .faults = trouble.of_ports}),
         random_(seed),
         kills_left_(trouble.kills),
-        requests_(random_requests(seed, 5)),
+        requests_(plan_.limits().draft_tokens > 0 ? longer_requests(seed, 5)
+                                                  : random_requests(seed, 5)),
         expected_(local_answers(requests_, sim_.limits())) {}
 
   outcome run() {
@@ -237,6 +238,15 @@ BOOST_AUTO_TEST_CASE(every_kind_of_fault_was_met) {
     BOOST_TEST_MESSAGE(kind << ": " << failures_of[kind.name] << " failures");
     BOOST_TEST(failures_of[kind.name] > 0, kind.name);
   }
+}
+
+BOOST_DATA_TEST_CASE(with_a_drafter_it_comes_back_too,
+                     boost::unit_test::data::xrange(0, seeds_count(28)), seed) {
+  const auto number = static_cast<std::size_t>(seed);
+  const kind_of_fault& kind = kinds[number % kinds.size()];
+  const std::string& topology = drafted_names[number / kinds.size() % drafted_names.size()];
+  BOOST_TEST_CONTEXT(kind << " over " << topology)
+  run_over(topology, 1 + number, kind.trouble);
 }
 
 BOOST_AUTO_TEST_CASE(a_seed_is_a_run) {

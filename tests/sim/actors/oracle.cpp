@@ -46,6 +46,7 @@ expected_answers local_answers(const std::vector<session::generation_request>& r
   BOOST_REQUIRE_MESSAGE(engine, (engine ? "" : engine.error().message));
   session::scheduler_limits one_step = limits;
   one_step.steps_in_flight = 1;
+  one_step.draft_tokens_max = 0;
   session::step_scheduler scheduler(one_step);
   const auto ids = scheduler.submit(requests);
   BOOST_REQUIRE_MESSAGE(ids, (ids ? "" : ids.error().message));
@@ -69,6 +70,16 @@ expected_answers local_answers(const std::vector<session::generation_request>& r
       if (event.finish != session::finish_reason::none)
         out.used[index] = *scheduler.usage_of(event.request);
     }
+  }
+  return out;
+}
+
+std::vector<session::generation_request> longer_requests(std::uint64_t seed, std::size_t count) {
+  std::vector<session::generation_request> out = random_requests(seed, count);
+  std::mt19937_64 random(seed);
+  for (session::generation_request& one : out) {
+    one.new_tokens_max = 6 + static_cast<std::uint32_t>(random() % 10);
+    one.ignore_eos = true;
   }
   return out;
 }

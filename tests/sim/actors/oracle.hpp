@@ -35,7 +35,7 @@ struct expected_answers {
   std::vector<flow::tap> taps;
 };
 
-/// Runs the requests through local_engine, one step at a time.
+/// Runs the requests through local_engine, one step at a time, without drafts.
 expected_answers local_answers(const std::vector<session::generation_request>& requests,
                                const session::scheduler_limits& limits);
 
@@ -44,5 +44,8 @@ flow::sampling_options random_sampling(std::uint64_t seed);
 
 /// `count` random requests: short and long prompts, some with forced ids, some with logits.
 std::vector<session::generation_request> random_requests(std::uint64_t seed, std::size_t count);
+
+/// The same with answers that are worth drafting.
+std::vector<session::generation_request> longer_requests(std::uint64_t seed, std::size_t count);
 
 }  // namespace cedar::test

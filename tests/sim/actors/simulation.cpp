@@ -86,16 +86,35 @@ splits:
          mode + "}\n";
 }
 
+const std::string drafted = "drafted ";
+
+/// Of a placement; "three nodes" has a node for the drafter alone.
+std::string with_drafter(std::string text, const std::string& name) {
+  const std::string device = name == "two nodes" ? "a" : name == "mirror" ? "b" : "d";
+  const std::string head = "  head: {device: ";
+  text.insert(text.find('\n', text.find(head)) + 1, "  drafter: {device: " + device + "}\n");
+  if (device != "d") return text;
+  text.insert(text.find("nodes: {") + 8, "side: {}, ");
+  text.insert(text.find("devices: {") + 10, "d: {node: side}, ");
+  return text;
+}
+
 }  // namespace
+
+const std::vector<std::string> drafted_names{"drafted two nodes", "drafted three nodes",
+                                             "drafted mirror", "drafted gather"};
 
 const std::vector<std::string> topology_names{"one node", "two nodes", "three nodes", "mirror",
                                               "gather"};
 
-topology::plan planned(const std::string& topology_name, const std::string& sections) {
-  const std::string topology = topology_name == "one node"      ? one_node
-                               : topology_name == "two nodes"   ? two_nodes
-                               : topology_name == "three nodes" ? three_nodes
-                                                                : split_groups(topology_name);
+topology::plan planned(const std::string& name, const std::string& sections) {
+  const bool drafts = name.starts_with(drafted);
+  const std::string topology_name = drafts ? name.substr(drafted.size()) : name;
+  const std::string plain = topology_name == "one node"      ? one_node
+                            : topology_name == "two nodes"   ? two_nodes
+                            : topology_name == "three nodes" ? three_nodes
+                                                             : split_groups(topology_name);
+  const std::string topology = drafts ? with_drafter(plain, topology_name) : plain;
   const auto parsed = topology::parse_document(topology + sections, topology_name);
   BOOST_REQUIRE_MESSAGE(parsed, (parsed ? "" : to_string(parsed.error())));
   auto made = topology::make_plan(*parsed, tiny_model().config());
@@ -180,6 +199,8 @@ void simulation::connect_nodes() {
 session::scheduler_limits simulation::limits() const {
   session::scheduler_limits limits = topology::scheduler_limits_of(plan_, tiny_model().config());
   limits.queue_max = 100;
+  if (settings_.drafter != nullptr)
+    limits.draft_tokens_max = tiny_model().config().dspark.block_size;
   return limits;
 }
 
@@ -200,7 +221,8 @@ void simulation::spawn_scheduler() {
         given_up_for.push_back(why);
       }};
   scheduler_ = actors::spawn_scheduler(
-      system_, {limits(), plan_.deadlines().step, std::move(listener), &no_trace_});
+      system_,
+      {limits(), plan_.deadlines().step, std::move(listener), &no_trace_, settings_.drafter});
   all_.push_back(caf::actor_cast<caf::actor>(scheduler_));
 }
 
@@ -224,12 +246,17 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
     made = stage::make_engram_unit(engram);
   } else if (std::holds_alternative<topology::head_role>(unit.role)) {
     made = stage::make_head_unit(value_of(tiny_model().make_head(cpu_backend())), steps);
+  } else if (std::holds_alternative<topology::drafter_role>(unit.role)) {
+    auto drafter = value_of(tiny_model().make_drafter(cpu_backend(), plan_.limits().requests));
+    drafter_ = drafter.get();
+    made = stage::make_drafter_unit(
+        std::make_unique<stage::drafting>(std::move(drafter), tiny_model().config()), steps);
   } else {
     const auto& role = std::get<topology::stage_role>(unit.role);
     auto stage = value_of(tiny_model().make_layers(
         cpu_backend(),
         {role.layers.first, role.layers.last, plan_.limits().requests, plan_.limits().context,
-         role.imports, role.exports, plan_.limits().kv_granules}));
+         role.imports, role.exports, plan_.limits().kv_granules, role.tapped_layers}));
     stages_[unit.id] = stage.get();
     made = stage::make_layer_unit(std::move(stage), steps);
   }
@@ -293,6 +320,7 @@ void simulation::kill(const std::string& name) {
     caf::anon_send_exit(units_.at(unit), caf::exit_reason::kill);
     units_.erase(unit);
     stages_.erase(unit);
+    if (std::holds_alternative<topology::drafter_role>(plan_[unit].role)) drafter_ = nullptr;
   }
   for (const auto& [peer, other] : nodes_)
     if (peer != id) one.inner->disconnect(peer, {errc::peer_lost, "killed"});
@@ -427,7 +455,7 @@ std::size_t simulation::pages_in_use() const {
 }
 
 std::size_t simulation::sequences() const {
-  std::size_t count = 0;
+  std::size_t count = drafter_ == nullptr ? 0 : drafter_->sequences();
   for (const auto& [unit, stage] : stages_) count += stage->sequences();
   return count;
 }

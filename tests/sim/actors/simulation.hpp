@@ -44,6 +44,9 @@ constexpr int seeds_count(int of_a_release) {
 /// "one node", "two nodes", "three nodes", "mirror", "gather": placements of tiny-12.
 extern const std::vector<std::string> topology_names;
 
+/// The same with a drafter, "drafted two nodes" and so on; it lies with other units, and alone.
+extern const std::vector<std::string> drafted_names;
+
 /// The plan of a placement with `sections` (limits, deadlines_ms) appended to its file.
 topology::plan planned(const std::string& topology_name, const std::string& sections);
 
@@ -54,6 +57,7 @@ struct sim_settings {
   /// Swallows the n-th message (from 0) on the edges of this kind, as a network that loses it
   /// would.
   std::optional<std::pair<topology::edge_kind, std::uint64_t>> lost{};
+  session::drafter* drafter = nullptr;  ///< instead of the plan's
 };
 
 /// What passed an edge.
@@ -104,7 +108,7 @@ class simulation {
   session::scheduler_limits limits() const;
   const std::map<edge_id, edge_watch>& edges() const { return watches_; }
   std::size_t pages_in_use() const;
-  std::size_t sequences() const;
+  std::size_t sequences() const;  ///< of the drafter too
   transport::fault_counts fault_counts() const;
   bool credit_is_whole() const;
 
@@ -152,6 +156,7 @@ class simulation {
   std::map<node_id, std::unique_ptr<node>> nodes_;
   std::map<edge_id, edge_watch> watches_;
   std::map<topology::unit_id, const stage::layer_stage*> stages_;  ///< owned by their actors
+  const stage::drafter_stage* drafter_ = nullptr;  ///< likewise; null: there is none
   std::set<std::pair<node_id, node_id>> up_;  ///< node and peer, as the node knows it
   epoch_id epoch_{1};
   std::size_t bound_ = 0;  ///< units that have begun it

@@ -14,10 +14,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::uint32_t tables = 1, verdicts = 2, proposals = 3;
+constexpr std::uint32_t tables = 1, verdicts = 2, proposals = 3, orders = 4, answers = 5;
 
 struct bound_scheduler {
-  bound_scheduler() {
+  explicit bound_scheduler(std::uint32_t draft_tokens = 0) {
     scheduler = actors.keep(spawn_scheduler(
         actors.system(),
         {{.rows_per_step = 8,
@@ -25,7 +25,8 @@ struct bound_scheduler {
           .queue_max = 8,
           .context_max = 32,
           .steps_in_flight = 2,
-          .vocabulary = 100},
+          .vocabulary = 100,
+          .draft_tokens_max = draft_tokens},
          700ms,
          {[this](const flow::proposal&, const std::vector<session::row_event>& made) {
             for (const session::row_event& event : made) events.push_back(event);
@@ -49,9 +50,11 @@ struct bound_scheduler {
         edge_ends_ref(std::make_shared<const std::vector<edge_end>>(
             std::vector{edge_end_of(tables, true, "step_table", stage, 2),
                         edge_end_of(verdicts, true, "verdict", stage, 2),
-                        edge_end_of(proposals, false, "proposal", stage, 2)})),
+                        edge_end_of(proposals, false, "proposal", stage, 2),
+                        edge_end_of(orders, true, "draft_orders", stage, 1),
+                        edge_end_of(answers, false, "draft_answers", stage, 2)})),
         epoch));
-    proposed = 0;
+    proposed = answered = 0;
   }
   void resume() {
     caf::anon_send(scheduler, resume_atom::value);
@@ -76,6 +79,14 @@ struct bound_scheduler {
       for (std::uint32_t i = span.logits_from; i < span.rows_count; ++i)
         out.tokens.push_back({span.request, span.first_position + i, 9, 0});
     send(packet_of(proposals, proposed++, std::move(out)));
+  }
+  /// Answers the orders that were sent as the `index`-th packet, each with `tokens`.
+  void draft(std::size_t index, const std::vector<token_id>& tokens) {
+    const auto& ordered = std::get<flow::draft_orders>(sent.at(index).body);
+    flow::draft_answers out{ordered.step, ordered.epoch, {}};
+    for (const flow::draft_order& order : ordered.orders)
+      out.drafts.push_back({order.request, order.position, tokens, {}});
+    send(packet_of(answers, answered++, std::move(out)));
   }
   void send(const packet_ref& packet) {
     caf::anon_send(scheduler, packet);
@@ -103,6 +114,7 @@ struct bound_scheduler {
   std::vector<fault> reasons;
   bool throw_on_rows = false;
   std::uint64_t proposed = 0;
+  std::uint64_t answered = 0;
   test_system actors;
   scheduler_actor scheduler;
 };
@@ -268,6 +280,83 @@ BOOST_AUTO_TEST_CASE(what_escapes_from_a_listener_is_a_defect_that_gives_everyth
   BOOST_TEST((one.reasons[0].what.code == errc::defect));
   BOOST_TEST(one.reasons[0].what.message == "a listener that throws");
   BOOST_TEST((one.given_up == **ids));
+}
+
+BOOST_AUTO_TEST_CASE(
+    a_draft_is_ordered_after_the_verdict_and_its_tokens_are_rows_of_the_next_step) {
+  bound_scheduler one(5);
+  BOOST_REQUIRE(one.submit(3, 9));
+  one.propose(0);
+  BOOST_TEST(one.kinds() == (texts{"step_table", "verdict", "draft_orders"}), by_element);
+  one.draft(2, {9, 9, 8});
+  BOOST_TEST_REQUIRE(one.kinds().size() == 4U);
+  const auto& table = std::get<flow::step_table>(one.sent.back().body);
+  BOOST_TEST(table.tokens == (std::vector<token_id>{9, 9, 9, 8}), by_element);
+  one.propose(one.sent.size() - 1);
+  BOOST_TEST(one.events.size() == 1U + 3);  // one token of the step itself, two of the draft
+}
+
+BOOST_AUTO_TEST_CASE(a_draft_that_does_not_come_is_late_by_name_though_no_step_is_under_way) {
+  bound_scheduler one(5);
+  BOOST_REQUIRE(one.submit(3, 9));
+  one.actors.advance(600ms);
+  one.propose(0);
+  one.actors.advance(699ms);
+  BOOST_TEST(one.reasons.empty());
+  one.actors.advance(1ms);
+  BOOST_REQUIRE_EQUAL(one.reasons.size(), 1U);
+  BOOST_TEST(one.reasons[0].where == "drafter");
+  BOOST_TEST(one.reasons[0].what.message == "no draft within 700 ms");
+  // The next epoch knows nothing of it.
+  one.bind(1);
+  one.resume();
+  one.actors.advance(10s);
+  BOOST_TEST(one.reasons.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_to_other_orders_is_a_failure_by_name) {
+  const auto check = [](const std::function<void(flow::draft_answers&)>& spoil) {
+    bound_scheduler one(5);
+    BOOST_REQUIRE(one.submit(3, 9));
+    one.propose(0);
+    const auto& ordered = std::get<flow::draft_orders>(one.sent.at(2).body);
+    const flow::draft_order& order = ordered.orders.at(0);
+    flow::draft_answers out{
+        ordered.step, ordered.epoch, {{order.request, order.position, {7}, {}}}};
+    spoil(out);
+    one.send(packet_of(answers, 0, std::move(out)));
+    BOOST_REQUIRE_EQUAL(one.reasons.size(), 1U);
+    BOOST_TEST(one.reasons[0].where == "scheduler");
+    BOOST_TEST((one.reasons[0].what.code == errc::mismatch));
+  };
+  check([](flow::draft_answers& made) { made.step = step_id{7}; });
+  check([](flow::draft_answers& made) { made.drafts.clear(); });
+  check([](flow::draft_answers& made) { made.drafts[0].request = request_id{9}; });
+  check([](flow::draft_answers& made) { ++made.drafts[0].position; });
+  check([](flow::draft_answers& made) { made.drafts[0].tokens.assign(6, 7); });
+  check([](flow::draft_answers& made) { made.drafts[0].tokens = {100}; });  // no such token
+}
+
+BOOST_AUTO_TEST_CASE(no_table_leaves_while_an_order_waits_for_credit) {
+  bound_scheduler one(5);
+  BOOST_REQUIRE(one.submit(3, 9));
+  BOOST_REQUIRE(one.submit(3, 9));
+  const std::uint64_t table_bytes = flow::credit_bytes(one.sent[0].body);
+  one.send(packet_of(tables, 0, flow::credit{{}, 2, 2 * table_bytes}));
+  one.propose(0);  // its order takes the window
+  one.propose(1);
+  const auto first = std::ranges::find_if(one.sent, [](const flow::stamped_message& packet) {
+    return std::holds_alternative<flow::draft_orders>(packet.body);
+  });
+  BOOST_REQUIRE((first != one.sent.end()));
+  const std::uint64_t order_bytes = flow::credit_bytes(first->body);
+  one.draft(static_cast<std::size_t>(first - one.sent.begin()), {});
+  // The first request could go on, but the second one's order waits.
+  BOOST_TEST(std::ranges::count(one.kinds(), "draft_orders") == 1);
+  BOOST_TEST(std::ranges::count(one.kinds(), "step_table") == 2);
+  one.send(packet_of(orders, 0, flow::credit{{}, 1, order_bytes}));
+  BOOST_TEST(std::ranges::count(one.kinds(), "draft_orders") == 2);
+  BOOST_TEST(std::ranges::count(one.kinds(), "step_table") == 3);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

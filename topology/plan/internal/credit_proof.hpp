@@ -18,6 +18,12 @@
 // unanswered, and whoever asks has taken the reply before, and given its credit back on the way
 // that the next request takes; so the reply finds a whole window, which by (b) holds it. The same
 // is true of the request, whose credit leaves before the reply.
+// The drafter: nothing that ends a step comes from it, so it may fall behind, and its credit bounds
+// how far. Its inputs of a step are used up with the step's verdict, which needs no more than them;
+// so by the same induction it goes on with the oldest step that it has not settled. The scheduler
+// starts no step while a verdict or an order of drafts waits for credit: then at most a window's
+// steps wait at the drafter, and as many are in flight, which is what its edges' queues hold. What
+// it answers ends at the scheduler.
 // Beyond that, (c): windows of the messages of `steps_in_flight` steps mean that no unit waits for
 // credit of a stream at all, except for one that is already on its way. Windows of requests and
 // replies hold the messages of one step: a unit works on one step at a time.

@@ -18,7 +18,8 @@ const std::vector<std::string> transport_kinds = {"ucx", "loopback"};
 // Transports of UCX that carry active messages on a host or between hosts (`ucx_info -d`). "cma" is
 // not among them: UCX cannot use it on endpoints that report the death of a peer.
 const std::vector<std::string> ucx_transports = {"self", "tcp", "posix", "sysv", "rc", "ud", "dc"};
-const std::set<std::string> reserved_names = {"scheduler", "embedding", "engram", "head"};
+const std::set<std::string> reserved_names = {"scheduler", "embedding", "engram", "head",
+                                              "drafter"};
 
 template <class Entry>
 std::vector<std::string> names_of(const std::vector<Entry>& entries) {
@@ -51,6 +52,7 @@ std::vector<const located<std::string>*> devices_of_units(const units_entry& uni
   if (units.engram) used.push_back(&units.engram->device);
   for (const stage_entry& stage : units.stages) used.push_back(&stage.device);
   used.push_back(&units.head.device);
+  if (units.drafter) used.push_back(&units.drafter->device);
   return used;
 }
 

@@ -6,6 +6,7 @@
 #include "kernels/base/check.hpp"
 #include "topology/plan/internal/address.hpp"
 #include "topology/plan/internal/credit_proof.hpp"
+#include "topology/plan/internal/draft_checks.hpp"
 #include "topology/plan/internal/name_checks.hpp"
 #include "topology/plan/internal/split_checks.hpp"
 
@@ -32,7 +33,7 @@ edge_role role_of(edge_kind kind) {
 bool of_a_layer(edge_kind kind) {
   return kind == edge_kind::engram_rows || kind == edge_kind::shared_kv ||
          kind == edge_kind::index_keys || kind == edge_kind::selection ||
-         kind == edge_kind::candidates;
+         kind == edge_kind::candidates || kind == edge_kind::draft_taps;
 }
 
 std::vector<std::string> words_or(const std::vector<located<std::string>>& words,
@@ -90,6 +91,7 @@ void planner::place_bounds() {
       (std::uint64_t{bounds.context} + bounds.kv_granule - 1) / bounds.kv_granule;
   bounds.kv_granules = limits.kv_positions.given ? limits.kv_positions.value / bounds.kv_granule
                                                  : bounds.requests * granules_of_context;
+  bounds.draft_tokens = draft_of(document_, config_).tokens;
   const auto mode = session::prefill_mode_of(document_.mode.value);
   CEDAR_ASSERT(mode.has_value(), "the mode was checked");
   plan_.mode_ = *mode;
@@ -176,6 +178,9 @@ void planner::place_units() {
   }
   place_stages();
   head_ = add_unit("head", units.head.device.value, head_role{});
+  if (plan_.limits_.draft_tokens > 0)
+    drafter_ = add_unit("drafter", units.drafter->device.value,
+                        drafter_role{config_.dspark.target_layers});
 }
 
 void planner::place_stages() {
@@ -186,6 +191,8 @@ void planner::place_stages() {
     stage_role role;
     role.layers = layers;
     role.engram_layers = within(config_.engram.layers, layers);
+    if (plan_.limits_.draft_tokens > 0)
+      role.tapped_layers = within(config_.dspark.target_layers, layers);
     role.first = layers.first == 0;
     role.last = layers.last + 1 == config_.layers;
     role.imports = model::shared_needs(schedule_, config_, layers.first, layers.last, gather);
@@ -236,7 +243,8 @@ void planner::connect(edge_kind kind, unit_id producer, unit_id consumer, const 
   edge.message_bytes_max = edge.step_bytes_max + extra_bytes;
   edge.window_messages = steps;
   edge.window_bytes = steps * edge.message_bytes_max;
-  edge.queue_messages_max = steps;
+  // The drafter may be behind the steps by a window, beside those in flight (credit_proof.hpp).
+  edge.queue_messages_max = drafter_ == consumer ? 2 * steps : steps;
   plan_.edges_.push_back(std::move(edge));
 }
 
@@ -326,6 +334,7 @@ void planner::connect_units() {
   connect(edge_kind::verdict, scheduler_, head_, verdict_size());
   for (const unit_id stage : stages_) connect_taps(stage);
   connect_taps(head_);
+  connect_drafter();
 }
 
 }  // namespace cedar::topology::internal

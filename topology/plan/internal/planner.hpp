@@ -40,6 +40,7 @@ class planner {
   /// The request for entries of `owner` and the reply.
   void connect_gather(unit_id reader, std::uint32_t owner);
   void connect_taps(unit_id producer);
+  void connect_drafter();
   /// The stage that holds `layer`.
   unit_id stage_of(std::uint32_t layer) const;
   bool in_decoder(std::uint32_t layer) const { return layer >= schedule_.decoder_begin(); }
@@ -54,6 +55,7 @@ class planner {
   std::optional<unit_id> engram_;
   std::vector<unit_id> stages_;
   unit_id head_;
+  std::optional<unit_id> drafter_;  ///< none: nobody drafts
 };
 
 }  // namespace cedar::topology::internal

@@ -34,6 +34,9 @@ std::string holds(const unit_plan& unit) {
   if (const auto* engram = std::get_if<engram_role>(&unit.role)) {
     return fmt::format("tables of layers {}", fmt::join(engram->layers, ", "));
   }
+  if (const auto* drafter = std::get_if<drafter_role>(&unit.role)) {
+    return fmt::format("taps of layers {}", fmt::join(drafter->target_layers, ", "));
+  }
   return "";
 }
 
