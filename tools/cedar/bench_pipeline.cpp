@@ -108,7 +108,8 @@ class pipeline_bench {
                   trace_events_max,
                   {},
                   [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); },
-                  chosen.emulate_links}) {}
+                  chosen.emulate_links,
+                  session::draft_setting{}}) {}  // steps of one token each
 
   result<measured> run() {
     if (const auto started = cluster_.start(); !started) return fail(started.error());

@@ -7,13 +7,12 @@
 
 namespace CLI {
 class App;
-class Option;
 }  // namespace CLI
 
 namespace cedar::tools {
 
 /// Adds --draft to a subcommand. A word that is none of its values is a mistake of the command
 /// line.
-CLI::Option* add_draft_option(CLI::App& command, std::optional<session::draft_setting>& to);
+void add_draft_option(CLI::App& command, std::optional<session::draft_setting>& to);
 
 }  // namespace cedar::tools

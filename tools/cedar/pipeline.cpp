@@ -117,6 +117,7 @@ result<void> pipeline::open_cluster() {
   options.model = options_.model;
   options.program = own_program();
   options.emulate_links = options_.emulate_links;
+  options.draft = options_.draft;
   const bool traced = options_.summary || !options_.trace.empty();
   options.trace_events_max = traced ? trace_events_max : 0;
   if (options_.verbose)

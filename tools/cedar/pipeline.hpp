@@ -31,7 +31,7 @@ struct pipeline_options {
   bool emulate_links = false;  ///< --emulate-links; only with a topology
   std::string backend = "cpu";  ///< --backend; only without a topology, which names its devices
   std::uint32_t threads = 1;  ///< --threads; only without a topology, as above
-  std::optional<session::draft_setting> draft;  ///< --draft; none: off; only without a topology
+  std::optional<session::draft_setting> draft;  ///< --draft; none: the topology's, or off
   std::string mode;  ///< --mode; empty: the topology's, or exact
   std::optional<std::uint32_t> rows_per_step;  ///< only without a topology; none: 128
   std::filesystem::path trace;  ///< --trace; only with a topology

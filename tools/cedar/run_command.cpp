@@ -239,7 +239,7 @@ void add_run(CLI::App& app, int& exit_code) {
                    "How thoroughly to reason: low, high, max or 1 to 100 (75 unless told)")
       ->needs(thinking);
   command->add_flag("--ignore-eos", chosen->ignore_eos, "Go on past the end of sequence");
-  add_draft_option(*command, chosen->pipeline.draft)->excludes("--topology");
+  add_draft_option(*command, chosen->pipeline.draft);
   add_sampling_options(*command, chosen->sampling);
   command->callback([chosen, prompt, prompts, chat, system, thinking, &exit_code] {
     chosen->prompt_given = prompt->count() > 0;

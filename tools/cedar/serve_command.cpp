@@ -116,7 +116,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
   chosen->pipeline.serves = true;
   add_pipeline_options(*command, chosen->pipeline);
-  add_draft_option(*command, chosen->pipeline.draft)->excludes("--topology");
+  add_draft_option(*command, chosen->pipeline.draft);
   command->add_option("--listen", chosen->listen,
                       "ADDRESS:PORT; port 0: any that is free, printed when ready");
   command->add_option("--model-name", chosen->model_name,
