@@ -81,9 +81,14 @@ const char* chunk_name(response_kind kind) {
 }
 
 json usage_json(const response_usage& usage) {
-  return {{"prompt_tokens", usage.prompt_tokens},
-          {"completion_tokens", usage.completion_tokens},
-          {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+  json out = {{"prompt_tokens", usage.prompt_tokens},
+              {"completion_tokens", usage.completion_tokens},
+              {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+  if (usage.drafted_tokens > 0)
+    out["completion_tokens_details"] = {
+        {"accepted_prediction_tokens", usage.accepted_tokens},
+        {"rejected_prediction_tokens", usage.drafted_tokens - usage.accepted_tokens}};
+  return out;
 }
 
 json call_json(const call_part& call, const response_head& head, std::uint32_t choice) {

@@ -27,6 +27,8 @@ struct response_head {
 struct response_usage {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t completion_tokens = 0;
+  std::uint64_t drafted_tokens = 0;  ///< that were verified; 0: nobody drafted
+  std::uint64_t accepted_tokens = 0;  ///< of them, those that the model chose too
 };
 
 /// A choice, or what is new of it.

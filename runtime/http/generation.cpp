@@ -72,6 +72,8 @@ void generation::take_end(std::size_t index, const session::usage& used) {
   of.ended = true;
   if (!listener_ || of.over) return;
   of.tokens = used.completion_tokens;
+  of.drafted_tokens = used.drafted_tokens;
+  of.accepted_tokens = used.accepted_tokens;
   of.over = true;
   answer_delta rest = of.text.finish();
   of.has_calls = of.has_calls || !rest.calls.empty();
@@ -132,7 +134,11 @@ void generation::deliver(std::size_t index, answer_delta news, const std::string
 
 response_usage generation::usage() const {
   response_usage out{order_.prompt_tokens, 0};
-  for (const choice& of : choices_) out.completion_tokens += of.tokens;
+  for (const choice& of : choices_) {
+    out.completion_tokens += of.tokens;
+    out.drafted_tokens += of.drafted_tokens;
+    out.accepted_tokens += of.accepted_tokens;
+  }
   return out;
 }
 

@@ -57,6 +57,8 @@ class generation : public std::enable_shared_from_this<generation> {
     choice_text whole;  ///< what the client has, or will have
     std::string finish_reason;  ///< as the pipeline said
     std::uint64_t tokens = 0;
+    std::uint64_t drafted_tokens = 0;
+    std::uint64_t accepted_tokens = 0;
     bool has_calls = false;
     bool over = false;  ///< for the client
     bool ended = false;  ///< for the pipeline

@@ -6,6 +6,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <map>
 #include <mutex>
 
 namespace cedar::http {
@@ -80,6 +81,18 @@ struct metrics::parts {
   prometheus::Gauge& kv_positions_max =
       gauges(registry, "cedar_kv_positions_max", "Positions that there is KV for; 0: no bound")
           .Add({});
+  prometheus::Counter& draft_spans =
+      counters(registry, "cedar_draft_spans_total", "Times that a step verified a request's draft")
+          .Add({});
+  prometheus::Family<prometheus::Counter>& drafted = counters(
+      registry, "cedar_drafted_tokens_total", "Drafted tokens verified, by place in the draft");
+  prometheus::Family<prometheus::Counter>& accepted = counters(
+      registry, "cedar_accepted_tokens_total", "Drafted tokens accepted, by place in the draft");
+  prometheus::Gauge& acceptance_length =
+      gauges(
+          registry, "cedar_acceptance_length",
+          "Tokens that a step makes of a request whose draft it verifies, on average; 0: none yet")
+          .Add({});
   prometheus::Family<prometheus::Counter>& edge_messages =
       counters(registry, "cedar_edge_messages_total", "Messages that left on an edge");
   prometheus::Family<prometheus::Counter>& edge_bytes =
@@ -125,6 +138,16 @@ void metrics::generation_ended(std::chrono::steady_clock::duration since_request
   parts_->ended.Add({{"end", how}}).Increment();
 }
 
+void metrics::show(const session::draft_totals& drafts) {
+  raise(parts_->draft_spans, static_cast<double>(drafts.spans));
+  for (std::size_t i = 0; i < drafts.proposed.size(); ++i) {
+    const std::map<std::string, std::string> place{{"position", std::to_string(i + 1)}};
+    raise(parts_->drafted.Add(place), static_cast<double>(drafts.proposed[i]));
+    raise(parts_->accepted.Add(place), static_cast<double>(drafts.accepted[i]));
+  }
+  parts_->acceptance_length.Set(drafts.acceptance_length());
+}
+
 std::string metrics::text(const session::service_status& pipeline, std::uint32_t answers_open,
                           std::uint64_t tokens_open) {
   parts_->up_seconds.Set(seconds(std::chrono::steady_clock::now() - parts_->begin));
@@ -136,6 +159,7 @@ std::string metrics::text(const session::service_status& pipeline, std::uint32_t
   parts_->kv_positions.Set(static_cast<double>(pipeline.load.kv_positions));
   parts_->kv_positions_max.Set(static_cast<double>(pipeline.kv_positions_max));
   const std::scoped_lock lock(parts_->raising);
+  show(pipeline.load.drafts);
   raise(parts_->recoveries, static_cast<double>(pipeline.recoveries));
   for (const auto& [node, losses] : pipeline.node_losses)
     raise(parts_->node_losses.Add({{"node", node}}), static_cast<double>(losses));

@@ -26,6 +26,8 @@ class metrics {
                    std::uint64_t tokens_open);
 
  private:
+  void show(const session::draft_totals& drafts);
+
   struct parts;
   std::unique_ptr<parts> parts_;
 };

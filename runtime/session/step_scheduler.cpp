@@ -152,6 +152,7 @@ scheduler_load step_scheduler::load() const {
   out.running = static_cast<std::uint32_t>(active_.size());
   out.waiting = static_cast<std::uint32_t>(queue_.size());
   out.steps_in_flight = static_cast<std::uint32_t>(in_flight_.size());
+  out.drafts = drafts_;
   for (const auto& [id, request] : active_) out.kv_positions += kv_.positions(request.granules);
   return out;
 }

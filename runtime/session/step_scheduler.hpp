@@ -28,6 +28,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
+#include "runtime/session/draft_totals.hpp"
 #include "runtime/session/kv_budget.hpp"
 #include "runtime/session/request.hpp"
 
@@ -74,6 +75,7 @@ struct scheduler_load {
   std::uint32_t waiting = 0;  ///< requests in the queue
   std::uint32_t steps_in_flight = 0;
   std::uint64_t kv_positions = 0;  ///< positions that the running requests hold
+  draft_totals drafts{};
 
   friend bool operator==(const scheduler_load&, const scheduler_load&) = default;
 };
@@ -179,6 +181,7 @@ class step_scheduler {
   request_map queue_;  ///< by arrival; those that were preempted are there again
   request_map active_;  ///< by arrival
   std::map<request_id, usage> finished_;  ///< by the last accept()
+  draft_totals drafts_;
   std::deque<flow::step_table> in_flight_;
 };
 

@@ -22,6 +22,12 @@ bool are_wanted_rows(std::span<const flow::proposed_token> proposed, const flow:
   return true;
 }
 
+/// Rows of a span beyond the tokens that are known.
+std::uint32_t drafted_rows(const flow::row_span& span, std::uint32_t known) {
+  const std::uint32_t end = span.first_position + span.rows_count;
+  return end - std::min(end, known);
+}
+
 }  // namespace
 
 finish_reason step_scheduler::take_token(request_state& request, token_id token) {
@@ -116,11 +122,15 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
                 count * limits_.vocabulary};
     --request.steps_in_flight;
     std::vector<row_event> events;
+    const std::uint32_t known = size32(request.tokens);
+    const std::uint32_t accepted_before = request.used.accepted_tokens;
     if (!request.cancelled)
       events = rows_of_span(span, request, std::span(proposal.tokens).subspan(row, count), logits,
                             std::span(table.tokens).subspan(token + span.logits_from, count));
     row += count;
     token += span.rows_count;
+    if (!request.cancelled)
+      drafts_.add(drafted_rows(span, known), request.used.accepted_tokens - accepted_before);
     const std::uint32_t stand = settle(span, request, events.size());
     const bool finished = !events.empty() && events.back().finish != finish_reason::none;
     outcome.verdict.commitments.push_back({span.request, stand, finished});
