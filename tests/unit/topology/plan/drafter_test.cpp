@@ -177,8 +177,8 @@ BOOST_AUTO_TEST_CASE(is_refused_with_a_way_out) {
          "20:8 'draft' is 'some' | write off, or fixed:K with K of 1 and "
          "more");
   expect(drafted({}, "side-cpu"),
-         "18:21 there is no device 'side-cpu' | there are back-cpu, "
-         "front-cpu");
+         "18:21 there is no device 'side-cpu' | known are: front-cpu, "
+         "back-cpu");
   expect(with(two_nodes, "name: encoder", "name: drafter"),
          "15:14 a stage cannot be called 'drafter': that is the name of another unit");
 }
