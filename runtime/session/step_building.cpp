@@ -18,6 +18,7 @@ void step_scheduler::admit() {
     next.scheduled = 0;
     next.awaits_draft = false;
     next.drafted.clear();
+    next.confidences.clear();
     active_.insert(queue_.extract(queue_.begin()));
   }
 }
@@ -42,6 +43,33 @@ std::uint32_t step_scheduler::rows_beyond_one_each() const noexcept {
   const auto runnable = std::ranges::count_if(
       active_, [this](const auto& entry) { return runnable_rows(entry.second) > 0; });
   return limits_.rows_per_step - static_cast<std::uint32_t>(runnable);
+}
+
+/// Of the requests that decode in the next step.
+void step_scheduler::choose_draft_lengths() {
+  if (policy_ == nullptr) return;
+  std::vector<request_state*> drafts;
+  std::vector<std::span<const float>> confidences;
+  std::uint32_t decoding = 0;
+  std::uint32_t prompt_rows = 0;
+  for (auto& [id, request] : active_) {
+    const std::uint32_t rows = runnable_rows(request);
+    if (rows == 0) continue;
+    if (!request.decodes()) {
+      prompt_rows += rows;
+      continue;
+    }
+    ++decoding;
+    if (request.confidences.empty()) continue;
+    drafts.push_back(&request);
+    confidences.emplace_back(request.confidences);
+  }
+  if (drafts.empty()) return;
+  const std::uint32_t rows =
+      decoding + std::min({prompt_rows, limits_.prefill_rows, limits_.rows_per_step - decoding});
+  const std::vector<std::uint32_t> lengths = policy_->lengths(confidences, decoding, rows);
+  for (std::size_t i = 0; i < drafts.size(); ++i)
+    if (drafts[i]->drafted.size() > lengths[i]) drafts[i]->drafted.resize(lengths[i]);
 }
 
 /// A draft is worth `rows` rows at most, and KV that nobody holds.
@@ -100,6 +128,7 @@ std::optional<flow::step_table> step_scheduler::next_step() {
       room_for_drafts -= drafted;
     }
   };
+  choose_draft_lengths();
   // Before add(): a prompt whose last chunk goes into this step has no answer yet.
   const bool answering =
       std::ranges::any_of(active_, [](const auto& entry) { return entry.second.decodes(); });

@@ -124,12 +124,18 @@ result<void> step_scheduler::offer(const flow::draft& offered) {
   };
   if (offered.position + 1 != request.tokens.size() ||
       offered.tokens.size() > limits_.draft_tokens_max ||
+      (!offered.confidences.empty() && offered.confidences.size() != offered.tokens.size()) ||
       !std::ranges::all_of(offered.tokens, exists))
     return fail(errc::mismatch, "a draft for request " + std::to_string(offered.request.value) +
                                     " does not answer what was asked for");
   request.awaits_draft = false;
   request.drafted = offered.tokens;
-  request.drafted.resize(std::min<std::size_t>(offered.tokens.size(), useful_drafts(request)));
+  const std::size_t useful = useful_drafts(request);
+  request.drafted.resize(std::min(offered.tokens.size(), useful));
+  request.confidences = offered.confidences;
+  if (offered.confidences.empty())
+    request.confidences.resize(offered.tokens.size(), unknown_confidence);
+  request.confidences.resize(useful, 0);
   // No answer goes on with an image, and no stage could compute its row.
   request.drafted.erase(std::ranges::find(request.drafted, limits_.image_token),
                         request.drafted.end());
@@ -142,6 +148,7 @@ void step_scheduler::cancel(request_id request) {
   if (found == active_.end()) return;
   found->second.cancelled = true;
   found->second.drafted.clear();
+  found->second.confidences.clear();
   if (found->second.scheduled > 0) return;
   kv_.give(found->second.granules);  // no stage has heard of it
   active_.erase(found);

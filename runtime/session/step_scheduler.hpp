@@ -28,6 +28,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
+#include "runtime/session/draft_policy.hpp"
 #include "runtime/session/draft_totals.hpp"
 #include "runtime/session/kv_budget.hpp"
 #include "runtime/session/request.hpp"
@@ -65,7 +66,8 @@ struct scheduler_limits {
 struct step_outcome {
   flow::verdict verdict;  ///< for every holder of state
   std::vector<row_event> events;  ///< in row order
-  /// Of requests that go on, if anybody drafts: they have no step until offer() has the answer.
+  /// Of requests that go on, if anybody drafts and it is worth it: they have no step until offer()
+  /// has the answer.
   std::vector<flow::draft_order> orders;
 };
 
@@ -82,8 +84,10 @@ struct scheduler_load {
 
 class step_scheduler {
  public:
-  explicit step_scheduler(const scheduler_limits& limits)
-      : limits_(limits), kv_(limits.kv_granule, limits.kv_granules) {}
+  /// `policy` says what is drafted and verified, and is told what became of it; it must outlive the
+  /// scheduler. None: everything that fits.
+  explicit step_scheduler(const scheduler_limits& limits, draft_policy* policy = nullptr)
+      : limits_(limits), policy_(policy), kv_(limits.kv_granule, limits.kv_granules) {}
 
   /// Whether submit() would ever take a request. Errors: invalid_argument (empty prompt, a token
   /// outside the vocabulary or that of images, sampling options beyond their rules), capacity
@@ -145,6 +149,9 @@ class step_scheduler {
     std::uint64_t granules = 0;  ///< of KV, from admission on for all of `tokens`
     bool awaits_draft = false;  ///< an order is out: no step before its answer
     std::vector<token_id> drafted;  ///< after `tokens`; for the next step
+    /// Of an answered order until the draft is settled, for the policy: of each token that could
+    /// have been drafted, 0 for one that was not. Empty: no order was answered.
+    std::vector<float> confidences;
     bool cancelled = false;
     usage used;
 
@@ -160,12 +167,15 @@ class step_scheduler {
   std::uint32_t runnable_rows(const request_state& request) const noexcept;
   std::uint32_t useful_drafts(const request_state& request) const noexcept;
   std::uint32_t rows_beyond_one_each() const noexcept;
+  void choose_draft_lengths();
   void cut_draft(request_state& request, std::uint32_t rows);
   void add_span(flow::step_table& table, request_id id, request_state& request, std::uint32_t rows);
   std::vector<row_event> rows_of_span(const flow::row_span& span, request_state& request,
                                       std::span<const flow::proposed_token> proposed,
                                       std::span<const float> logits, std::span<const token_id> fed);
   std::uint32_t settle(const flow::row_span& span, request_state& request, std::size_t events);
+  static void note(settled_step& settled, const flow::row_span& span, request_state& request,
+                   std::span<const row_event> events);
   finish_reason take_token(request_state& request, token_id token);
   void grow(flow::verdict& verdict);
   void order_drafts(step_outcome& outcome);
@@ -174,6 +184,7 @@ class step_scheduler {
   void preempt(request_map::iterator victim, flow::verdict& verdict);
 
   scheduler_limits limits_;
+  draft_policy* policy_;
   epoch_id epoch_;
   std::uint64_t next_request_ = 1;
   std::uint64_t next_step_ = 1;

@@ -95,6 +95,22 @@ std::uint32_t step_scheduler::settle(const flow::row_span& span, request_state& 
   return stand;
 }
 
+/// For the policy. The request's draft, if it had one, is settled by `events`.
+void step_scheduler::note(settled_step& settled, const flow::row_span& span, request_state& request,
+                          std::span<const row_event> events) {
+  const bool decodes = span.first_position >= request.prefill_end;
+  settled.decodes_only = decodes && (settled.decodes_only || settled.requests == 0);
+  ++settled.requests;
+  settled.rows += span.rows_count;
+  settled.tokens += static_cast<std::uint32_t>(events.size());
+  if (request.confidences.empty()) return;
+  settled_draft& draft = settled.drafts.emplace_back();
+  draft.confidences = std::exchange(request.confidences, {});
+  draft.verified = span.rows_count - 1;
+  draft.accepted = static_cast<std::uint32_t>(std::max<std::size_t>(events.size(), 1) - 1);
+  draft.ended = events.empty() || events.back().finish != finish_reason::none;
+}
+
 result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
   if (proposal.epoch != epoch_ || in_flight_.empty() || in_flight_.front().step != proposal.step)
     return fail(errc::mismatch, "a proposal for step " + std::to_string(proposal.step.value) +
@@ -111,6 +127,7 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
   outcome.verdict.step = table.step;
   outcome.verdict.epoch = table.epoch;
   finished_.clear();
+  settled_step settled;
   std::size_t row = 0;
   std::size_t token = 0;
   for (const flow::row_span& span : table.spans) {
@@ -135,6 +152,7 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
     const bool finished = !events.empty() && events.back().finish != finish_reason::none;
     outcome.verdict.commitments.push_back({span.request, stand, finished});
     outcome.events.insert(outcome.events.end(), events.begin(), events.end());
+    note(settled, span, request, events);
     if (finished) {
       finished_.emplace(span.request, request.used);
       kv_.give(request.granules);
@@ -142,6 +160,7 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
     }
   }
   in_flight_.pop_front();
+  if (policy_ != nullptr) policy_->settled(std::move(settled));
   free_cancelled(outcome.verdict);
   grow(outcome.verdict);
   order_drafts(outcome);
@@ -154,14 +173,18 @@ void step_scheduler::order_drafts(step_outcome& outcome) {
   for (const flow::commitment& one : outcome.verdict.commitments) {
     const auto found = active_.find(one.request);
     if (found == active_.end()) continue;
-    request_state& request = found->second;
+    const request_state& request = found->second;
     const bool goes_on = request.decodes() && request.scheduled + 1 == request.tokens.size();
     const std::uint32_t useful = goes_on ? useful_drafts(request) : 0;
     if (useful == 0) continue;
-    request.awaits_draft = true;
     outcome.orders.push_back(
         {one.request, request.tokens.back(), size32(request.tokens) - 1, useful});
   }
+  if (policy_ != nullptr &&
+      !policy_->wants_drafts(static_cast<std::uint32_t>(outcome.orders.size())))
+    outcome.orders.clear();
+  for (const flow::draft_order& order : outcome.orders)
+    active_.at(order.request).awaits_draft = true;
 }
 
 void step_scheduler::free_cancelled(flow::verdict& verdict) {

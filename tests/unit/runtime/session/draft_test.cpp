@@ -189,6 +189,7 @@ BOOST_AUTO_TEST_CASE(that_come_late_are_ignored_and_wrong_ones_refused) {
   BOOST_TEST(refused({one.id, 2, {8, 50}}));
   BOOST_TEST(refused({one.id, 2, {-1}}));
   BOOST_TEST(refused({one.id, 2, std::vector<token_id>(6, 8)}));
+  BOOST_TEST(refused({one.id, 2, {8, 9}, {0.5F}}));
   BOOST_TEST(!one.core.next_step());
   BOOST_TEST(!!one.core.offer({one.id, 1, {8}}));
   BOOST_TEST(!!one.core.offer({request_id{99}, 2, {8}}));

@@ -37,7 +37,8 @@ class random_run {
       limits_.kv_granules = number(one, one * limits_.requests_max);
       scarce_ = true;
     }
-    core_.emplace(limits_);
+    if (number(0, 1) > 0) policy_.emplace(limits_.draft_tokens_max, limits_.rows_per_step);
+    core_.emplace(limits_, policy_ ? &*policy_ : nullptr);
     pipeline_.emplace(limits_);
   }
 
@@ -228,6 +229,7 @@ class random_run {
     const flow::proposal proposal = pipeline_->answer();
     const auto outcome = core_->accept(proposal);
     BOOST_REQUIRE_MESSAGE(outcome, (outcome ? "" : outcome.error().message));
+    if (policy_) policy_->step_took(number(1, 9));
     std::size_t row = 0;
     for (const row_event& event : outcome->events) {
       while (row < proposal.tokens.size() && proposal.tokens[row].request != event.request) ++row;
@@ -285,7 +287,7 @@ class random_run {
     }
   }
 
-  /// Every request that goes on with a token that has no row yet, and could use more than one.
+  /// Of requests that go on with a token that has no row yet, and could use more than one.
   void check_orders(const std::vector<flow::draft_order>& orders) {
     for (const flow::draft_order& order : orders) {
       tracked& one = requests_.at(order.request);
@@ -305,6 +307,7 @@ class random_run {
     const flow::draft_order order = orders_.front();
     orders_.pop_front();
     tracked& one = requests_.at(order.request);
+    if (policy_) policy_->drafts_took(1, number(0, 3));
     flow::draft made{order.request, order.position, {}};
     // Its answer may come after the request was computed anew, and got another.
     const bool late = !one.awaits_draft || order.position != one.scheduled;
@@ -316,6 +319,9 @@ class random_run {
                                                 : test::choice_after(ids, limits_.vocabulary));
         ids.push_back(made.tokens.back());
       }
+      if (number(0, 1) > 0)
+        for (std::size_t i = 0; i < made.tokens.size(); ++i)
+          made.confidences.push_back(static_cast<float>(number(0, 10)) / 10);
     }
     BOOST_REQUIRE(core_->offer(made));
     if (late) return;
@@ -355,6 +361,7 @@ class random_run {
   std::mt19937_64 random_;
   scheduler_limits limits_;
   bool scarce_ = false;  ///< KV may not be enough for all requests
+  std::optional<draft_policy> policy_;
   std::optional<step_scheduler> core_;
   std::optional<fake_pipeline> pipeline_;
   std::map<request_id, tracked> requests_;
