@@ -106,11 +106,29 @@ struct metrics::parts {
       counters(registry, "cedar_node_losses_total", "Times that a node was lost");
   prometheus::Family<prometheus::Counter>& link_losses = counters(
       registry, "cedar_link_losses_total", "Times that two nodes lost each other, not the client");
+  prometheus::Family<prometheus::Counter>& draft_lengths = counters(
+      registry, "cedar_draft_lengths_total", "Drafts by how many of their tokens were verified");
+  prometheus::Family<prometheus::Counter>& draft_seconds =
+      counters(registry, "cedar_draft_seconds_total",
+               "Time of steps with drafts, as predicted and as realised");
+  prometheus::Family<prometheus::Counter>& draft_plain_seconds =
+      counters(registry, "cedar_draft_plain_seconds_total",
+               "What their tokens would have taken plain; by the time of the same kind: the gain");
   prometheus::Gauge& up_seconds =
       gauges(registry, "cedar_up_seconds", "Time since the server was made").Add({});
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   prometheus::Family<prometheus::Gauge>& units =
       gauges(registry, "cedar_unit_up", "1: the placed part serves; 0: its node is lost");
+
+  void raise_drafts(const session::draft_policy_report& report) {
+    for (std::size_t length = 0; length < report.lengths.size(); ++length)
+      raise(draft_lengths.Add({{"verified", std::to_string(length)}}),
+            static_cast<double>(report.lengths[length]));
+    raise(draft_seconds.Add({{"kind", "predicted"}}), report.predicted_seconds);
+    raise(draft_seconds.Add({{"kind", "realised"}}), report.realised_seconds);
+    raise(draft_plain_seconds.Add({{"kind", "predicted"}}), report.predicted_plain_seconds);
+    raise(draft_plain_seconds.Add({{"kind", "realised"}}), report.realised_plain_seconds);
+  }
 };
 
 metrics::metrics() : parts_(std::make_unique<parts>()) {}
@@ -172,6 +190,7 @@ std::string metrics::text(const session::service_status& pipeline, std::uint32_t
     raise(parts_->edge_waits.Add({{"edge", edge.edge}}),
           static_cast<double>(edge.waited_us) * 1e-6);
   }
+  if (pipeline.draft_policy) parts_->raise_drafts(*pipeline.draft_policy);
   for (const session::unit_status& unit : pipeline.units)
     parts_->units.Add({{"unit", unit.unit}, {"node", unit.node}}).Set(unit.up ? 1 : 0);
   return prometheus::TextSerializer().Serialize(parts_->registry.Collect());

@@ -14,6 +14,10 @@ std::uint32_t granule_of(const stage::model_source& source) {
   return memory::default_page_entries * model::ratios_lcm(source.schedule());
 }
 
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
 }  // namespace
 
 local_engine::local_engine(const stage::model_source& source, const kernels::backend& backend,
@@ -23,7 +27,9 @@ local_engine::local_engine(const stage::model_source& source, const kernels::bac
       backend_(backend),
       options_(options),
       embedding_(std::move(embedding)),
-      engram_(std::move(engram)) {}
+      engram_(std::move(engram)) {
+  if (options.draft_policy) policy_.emplace(options.draft_tokens, options.rows_per_step);
+}
 
 result<std::unique_ptr<local_engine>> local_engine::open(const stage::model_source& source,
                                                          const kernels::backend& backend,
@@ -34,6 +40,8 @@ result<std::unique_ptr<local_engine>> local_engine::open(const stage::model_sour
     return fail(errc::invalid_argument,
                 "a context of " + std::to_string(used.context_max) + " positions is beyond the " +
                     std::to_string(source.config().max_positions) + " of the model");
+  if (used.draft_policy && used.draft_tokens == 0)
+    used.draft_tokens = std::max(source.config().dspark.block_size, 1U);
   if (used.draft_tokens >= stage::ring_slack(source.config()))
     return fail(errc::invalid_argument, "drafts of " + std::to_string(used.draft_tokens) +
                                             " tokens are longer than the " +
@@ -93,6 +101,7 @@ result<flow::proposal> local_engine::run(const flow::step_table& table,
                                          const std::function<void(flow::tap)>& on_tap,
                                          const stage::selection_overrides& overrides,
                                          kernels::matrix_view<const kernels::bf16> images) {
+  step_began_ = std::chrono::steady_clock::now();
   const model::taps probes = stage::probes_of(table, on_tap);
   const auto embedded = embedding_.run(table, images);
   if (!embedded) return fail(embedded.error());
@@ -110,27 +119,33 @@ void local_engine::apply(const flow::verdict& verdict) {
   const result<void> applied = layers_->apply(verdict);
   CEDAR_ASSERT(applied.has_value(), "no step of a local engine is ever suspended");
   head_->apply(verdict);
-  if (!drafting_) return;
-  const result<void> followed = drafting_->apply(verdict);
-  CEDAR_ASSERT(followed.has_value(), "a verdict takes back no more than a draft");
+  if (drafting_) {
+    const result<void> followed = drafting_->apply(verdict);
+    CEDAR_ASSERT(followed.has_value(), "a verdict takes back no more than a draft");
+  }
+  if (policy_) policy_->step_took(seconds_since(step_began_));
 }
 
 result<void> local_engine::offer_drafts(session::step_scheduler& scheduler,
                                         const flow::step_table& table,
                                         const session::step_outcome& outcome) {
   if (options_.draft_tokens == 0) return {};
+  const auto began = std::chrono::steady_clock::now();
   const auto drafts = options_.drafter != nullptr ? options_.drafter->draft_after(table, outcome)
                                                   : drafting_->run(outcome.orders);
   if (!drafts) return fail(drafts.error());
   for (const flow::draft& one : *drafts)
     if (const result<void> taken = scheduler.offer(one); !taken) return taken;
+  if (policy_ && !outcome.orders.empty())
+    policy_->drafts_took(static_cast<std::uint32_t>(outcome.orders.size()), seconds_since(began));
   return {};
 }
 
 result<std::vector<session::usage>> local_engine::generate(
     const std::vector<session::generation_request>& requests,
     const session::generation_sink& sink) {
-  session::step_scheduler scheduler(scheduler_limits(static_cast<std::uint32_t>(requests.size())));
+  session::step_scheduler scheduler(scheduler_limits(static_cast<std::uint32_t>(requests.size())),
+                                    policy());
   const auto ids = scheduler.submit(requests);
   if (!ids) return fail(ids.error());
   std::map<request_id, std::size_t> index_of;

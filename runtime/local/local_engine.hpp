@@ -2,6 +2,7 @@
 // the oracle that every placement is compared with.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "kernels/base/check.hpp"
@@ -19,6 +20,8 @@ struct engine_options {
   std::uint32_t context_max = 0;  ///< 0: the model's max_positions
   std::uint64_t kv_positions = 0;  ///< of all requests together; 0: enough for all
   std::uint32_t draft_tokens = 0;  ///< in one span at most; 0: nobody drafts
+  /// Of them, verify what pays (session::draft_policy), not all; 0 then: what the drafter proposes.
+  bool draft_policy = false;
   session::drafter* drafter = nullptr;  ///< instead of the model's own; must outlive the engine
 };
 
@@ -56,6 +59,9 @@ class local_engine final : public session::generator {
   result<void> renew();
 
   const stage::layer_stage& layers() const noexcept { return *layers_; }
+  /// For schedulers of this engine's steps, whose times it takes from run() to apply(); nullptr
+  /// without options.draft_policy. What it has learnt outlives renew().
+  session::draft_policy* policy() noexcept { return policy_ ? &*policy_ : nullptr; }
 
  private:
   local_engine(const stage::model_source& source, const kernels::backend& backend,
@@ -74,6 +80,8 @@ class local_engine final : public session::generator {
   std::unique_ptr<stage::layer_stage> layers_;
   std::unique_ptr<stage::head_stage> head_;
   std::unique_ptr<stage::drafting> drafting_;  ///< null: the model's own drafter does not draft
+  std::optional<session::draft_policy> policy_;
+  std::chrono::steady_clock::time_point step_began_;
 };
 
 }  // namespace cedar::local

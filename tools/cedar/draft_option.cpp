@@ -12,8 +12,8 @@ void add_draft_option(CLI::App& command, std::optional<session::draft_setting>& 
         if (!setting) throw CLI::ValidationError("--draft", text + ": " + setting.error().message);
         to = *setting;
       },
-      "off, or fixed:K: let the model's drafter propose K tokens a step; answers stay the same "
-      "(default: the topology's, else off)");
+      "off, fixed:K: let the model's drafter propose K tokens a step, or auto: as many as pay; "
+      "answers stay the same (default: the topology's, else off)");
 }
 
 }  // namespace cedar::tools

@@ -99,7 +99,9 @@ result<void> pipeline::open_local() {
   if (!source) return fail(source.error());
   source_ = std::move(*source);
   local::engine_options engine_options{rows_per_step(), 16, 0};
-  engine_options.draft_tokens = options_.draft.value_or(session::draft_setting{}).tokens;
+  const session::draft_setting draft = options_.draft.value_or(session::draft_setting{});
+  engine_options.draft_tokens = draft.tokens;
+  engine_options.draft_policy = draft.automatic;
   auto engine = local::local_engine::open(*source_, *backend_, engine_options);
   if (!engine) return fail(engine.error());
   engine_ = std::move(*engine);

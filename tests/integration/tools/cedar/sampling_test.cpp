@@ -146,10 +146,11 @@ BOOST_AUTO_TEST_CASE(is_not_changed_by_drafts) {
   const finished one = work.cedar({"-p", "Once upon a time", "--draft", "fixed:3"});
   BOOST_TEST(one.output == work.cedar({"-p", "Once upon a time"}).output);
   BOOST_TEST(contains(one.errors, " tokens a step"), one.errors);
+  BOOST_TEST(one.output == work.cedar({"-p", "Once upon a time", "--draft", "auto"}).output);
   for (const char* wrong : {"fixed", "fixed:", "fixed:0", "fixed:-1", "fixed:3x", "on"}) {
     const finished refused = work.cedar({"-p", "a", "--draft", wrong});
     BOOST_TEST(refused.code == 2);
-    BOOST_TEST(contains(refused.errors, "write off, or fixed:K"), refused.errors);
+    BOOST_TEST(contains(refused.errors, "write off, auto, or fixed:K"), refused.errors);
   }
   const finished long_one = work.cedar({"-p", "a", "--draft", "fixed:6"});
   BOOST_TEST(long_one.code == 1);

@@ -119,6 +119,10 @@ BOOST_DATA_TEST_CASE(get_the_bits_of_plain_ones, boost::unit_test::data::make({0
   if (probability == 1.0) BOOST_TEST(accepted == verified);
   if (probability == 0.6) BOOST_TEST((accepted > 10U && accepted < verified));
 
+  options.draft_policy = true;
+  check_same(model.run(requests, options), plain);
+  options.draft_policy = false;
+
   if (probability != 0.6) return;
   // KV for about five: drafts take only what nobody holds.
   options.kv_positions = 5 * 128;
@@ -135,6 +139,8 @@ BOOST_AUTO_TEST_CASE(by_the_models_own_drafter_get_the_bits_of_plain_ones) {
   options.draft_tokens = 5;
   const auto drafted = model.run(requests, options);
   check_same(drafted, plain);
+  options.draft_policy = true;
+  check_same(model.run(requests, options), plain);
   for (std::size_t i = 0; i < drafted.size(); ++i) {
     const session::usage& used = drafted[i].used;
     const std::uint32_t after_first = used.completion_tokens - 1;
