@@ -17,6 +17,7 @@ namespace cedar::tools {
 void add_bench_pipeline(CLI::App& bench, int& exit_code);
 void add_bench_prefill(CLI::App& bench, int& exit_code);
 void add_bench_serve(CLI::App& bench, int& exit_code);
+void add_bench_spec(CLI::App& bench, int& exit_code);
 void add_bench_transport(CLI::App& bench, int& exit_code);
 
 /// The middle of `values`, the upper of two; 0 if there are none.

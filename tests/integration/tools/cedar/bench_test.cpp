@@ -83,12 +83,41 @@ BOOST_AUTO_TEST_CASE(prompts_in_both_modes) {
           .size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(drafts_of_every_setting) {
+  const json seen =
+      bench({"spec", "-m", tiny, "--batch", "1,3", "--tokens", "12", "--repeat", "1"});
+  BOOST_REQUIRE(seen.at("batches").size() == 2U);
+  for (const json& batch : seen.at("batches")) {
+    const json& draft = batch.at("draft");
+    for (const char* setting : {"off", "fixed:1", "fixed:3", "fixed:5", "auto"})
+      BOOST_TEST(draft.at(setting).at("tokens_per_second").get<double>() > 0);
+    BOOST_TEST(draft.at("off").at("ratio") == 1.0);
+    BOOST_TEST(draft.at("off").at("acceptance_length") == 1.0);
+    BOOST_TEST(draft.at("fixed:1").at("verified_length").get<double>() > 0.5);
+    BOOST_TEST(draft.at("fixed:5").at("acceptance_length").get<double>() >
+               draft.at("fixed:1").at("acceptance_length").get<double>());
+  }
+  BOOST_TEST(bench({"spec", "-m", tiny, "--batch", "1", "--tokens", "2", "--repeat", "1", "--draft",
+                    "fixed:2"})
+                 .at("batches")
+                 .at(0)
+                 .at("draft")
+                 .size() == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(says_what_is_wrong) {
   const finished missing = run(CEDAR_PROGRAM, {"bench", "pipeline", "--topology", "/nowhere"});
   BOOST_TEST(missing.code == 1);
   BOOST_TEST(contains(missing.errors, "/nowhere"), missing.errors);
   const finished mode = run(CEDAR_PROGRAM, {"bench", "prefill", "-m", tiny, "--modes", "quick"});
   BOOST_TEST(mode.code == 2);
+  const finished draft = run(CEDAR_PROGRAM, {"bench", "spec", "-m", tiny, "--draft", "fixed:6"});
+  BOOST_TEST(draft.code == 1);
+  BOOST_TEST(contains(draft.errors, "--draft fixed:6: drafts of 6 tokens are longer"),
+             draft.errors);
+  const finished word = run(CEDAR_PROGRAM, {"bench", "spec", "-m", tiny, "--draft", "on"});
+  BOOST_TEST(word.code == 1);
+  BOOST_TEST(contains(word.errors, "--draft on: write off, auto, or fixed:K"), word.errors);
   BOOST_TEST(run(CEDAR_PROGRAM, {"bench"}).code == 2);
 }
 

@@ -1,0 +1,288 @@
+// `cedar bench spec`: what drafting is worth, by the number of requests that run together.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "kernels/registry/registry.hpp"
+#include "runtime/local/local_engine.hpp"
+#include "runtime/session/draft_setting.hpp"
+#include "runtime/text/prompt_encoding.hpp"
+#include "runtime/text/tokenizer.hpp"
+#include "tools/cedar/bench.hpp"
+#include "tools/cedar/pipeline.hpp"
+
+namespace cedar::tools {
+
+namespace {
+
+using nlohmann::ordered_json;
+using session::draft_setting;
+
+struct options {
+  std::filesystem::path model;
+  std::vector<std::uint32_t> batches{1, 4, 16};
+  std::vector<std::string> drafts;
+  std::uint32_t tokens = 64;
+  std::uint32_t repeat = 5;
+  std::uint32_t threads = 1;
+  bool json = false;
+};
+
+/// Openings of tales: what drafts are worth depends on text, and random tokens are none.
+constexpr const char* openings[] = {
+    "Once upon a time, there was a little girl named Lily.",
+    "Once upon a time, there was a small mouse who lived under the stairs.",
+    "One day, a boy named Tom went to the park with his mother.",
+    "There was once an old man who had three sons.",
+    "In a green forest there lived a clever fox.",
+    "One afternoon, Sara and her friend Ben found a box in the garden.",
+    "Long ago, a king had a beautiful daughter.",
+    "A dog named Max liked to run by the river.",
+    "Every morning, the baker made bread for the whole village.",
+    "Anna had a red ball, and she played with it every day.",
+    "A bird sat on a high branch and sang.",
+    "It was a cold day, and the snow lay deep on the hills.",
+    "Grandmother told the children a story about a brave rabbit.",
+    "The sun was warm, and two friends walked along the beach.",
+    "A farmer had a cat, a cow and a very loud rooster.",
+    "Once there was a bear who could not sleep.",
+};
+
+/// A way to decode.
+struct variant {
+  std::string name;
+  std::unique_ptr<local::local_engine> engine;
+};
+
+/// Answers to a batch of prompts.
+struct timed_batch {
+  std::vector<std::vector<token_id>> tokens;
+  double tokens_per_second = 0;  ///< after every answer has begun
+  std::uint64_t steps = 0;  ///< of all answers together, after their first tokens
+  std::uint64_t verified = 0;
+  std::uint64_t accepted = 0;
+};
+
+result<timed_batch> time_batch(session::generator& generator,
+                               const std::vector<session::generation_request>& requests) {
+  using clock = std::chrono::steady_clock;
+  timed_batch out;
+  out.tokens.resize(requests.size());
+  std::size_t begun = 0;
+  std::optional<clock::time_point> begin;
+  clock::time_point end;
+  std::uint64_t counted = 0;
+  session::generation_sink sink;
+  sink.on_row = [&](std::size_t index, const session::row_event& row) {
+    if (row.in_prompt) return;
+    if (out.tokens[index].empty()) ++begun;
+    out.tokens[index].push_back(row.token);
+    if (begun < requests.size()) return;
+    end = clock::now();
+    if (begin)
+      ++counted;
+    else
+      begin = end;
+  };
+  const auto used = generator.generate(requests, sink);
+  if (!used) return fail(used.error());
+  for (const session::usage& one : *used) {
+    out.verified += one.drafted_tokens;
+    out.accepted += one.accepted_tokens;
+    out.steps += one.completion_tokens - 1 - one.accepted_tokens;
+  }
+  const double seconds = std::chrono::duration<double>(end - *begin).count();
+  out.tokens_per_second = static_cast<double>(counted) / seconds;
+  return out;
+}
+
+/// One variant's rounds of a batch.
+struct measured {
+  std::vector<double> tokens_per_second;
+  std::vector<double> ratios;  ///< to the plain run of the same round
+  std::uint64_t steps = 0;
+  std::uint64_t verified = 0;
+  std::uint64_t accepted = 0;
+
+  void add(const timed_batch& run, double plain) {
+    tokens_per_second.push_back(run.tokens_per_second);
+    ratios.push_back(run.tokens_per_second / plain);
+    steps += run.steps;
+    verified += run.verified;
+    accepted += run.accepted;
+  }
+  /// Tokens that a request makes in a step.
+  double acceptance_length() const {
+    return 1 + static_cast<double>(accepted) / static_cast<double>(steps);
+  }
+  double verified_length() const {
+    return static_cast<double>(verified) / static_cast<double>(steps);
+  }
+};
+
+class spec_bench {
+ public:
+  explicit spec_bench(const options& chosen) : chosen_(chosen) {}
+
+  result<void> open() {
+    backend_ = kernels::make_backend("cpu", {chosen_.threads});
+    if (!backend_)
+      return fail(errc::refused, "the cpu backend needs a processor with AVX2, FMA and F16C");
+    auto source = stage::model_source::open(chosen_.model);
+    if (!source) return fail(source.error());
+    source_ = std::move(*source);
+    if (const auto read = read_prompts(); !read) return read;
+    if (const auto plain = add_variant({}); !plain) return plain;
+    if (chosen_.drafts.empty()) {
+      const std::uint32_t block = source_->config().dspark.block_size;
+      for (const std::uint32_t tokens : std::set{1U, (block + 1) / 2, block})
+        if (const auto added = add_variant({tokens}); !added) return added;
+      return add_variant({.automatic = true});
+    }
+    for (const std::string& text : chosen_.drafts) {
+      const auto setting = session::draft_setting_of(text);
+      if (!setting) return fail(setting.error().with("--draft " + text));
+      if (const auto added = add_variant(*setting); !added) return added;
+    }
+    return {};
+  }
+
+  /// All variants side by side, in the order of variants().
+  result<std::vector<measured>> run(std::uint32_t batch) {
+    std::vector<measured> out(variants_.size());
+    // The first round pages weights in and teaches `auto`; its times are not taken.
+    for (std::uint32_t round = 0; round <= chosen_.repeat; ++round) {
+      const auto requests = requests_of(batch, round);
+      std::vector<timed_batch> runs;
+      for (variant& one : variants_) {
+        auto ran = time_batch(*one.engine, requests);
+        if (!ran) return fail(ran.error().with(one.name));
+        if (!runs.empty() && ran->tokens != runs.front().tokens)
+          return fail(errc::mismatch, one.name + " gives other tokens than plain decoding");
+        runs.push_back(std::move(*ran));
+      }
+      for (std::size_t i = 0; round > 0 && i < runs.size(); ++i)
+        out[i].add(runs[i], runs.front().tokens_per_second);
+    }
+    return out;
+  }
+
+  const std::vector<variant>& variants() const noexcept { return variants_; }
+
+ private:
+  result<void> read_prompts() {
+    const auto tokenizer = text::tokenizer::load(source_->folder() / "tokenizer.json");
+    if (!tokenizer) return fail(tokenizer.error());
+    for (const char* opening : openings) {
+      auto tokens = text::tokenize(*tokenizer, text::continuation_prompt(opening));
+      if (!tokens) return fail(tokens.error());
+      prompts_.push_back(std::move(*tokens));
+    }
+    return {};
+  }
+
+  result<void> add_variant(const draft_setting& setting) {
+    const std::uint32_t most = *std::ranges::max_element(chosen_.batches);
+    const std::uint32_t rows = std::max(128U, most * (1 + source_->config().dspark.block_size));
+    local::engine_options with{.rows_per_step = rows, .requests_max = most};
+    with.draft_tokens = setting.tokens;
+    with.draft_policy = setting.automatic;
+    auto engine = local::local_engine::open(*source_, *backend_, with);
+    if (!engine) return fail(engine.error().with("--draft " + to_string(setting)));
+    variants_.push_back({to_string(setting), std::move(*engine)});
+    return {};
+  }
+
+  std::vector<session::generation_request> requests_of(std::uint32_t batch,
+                                                       std::uint32_t round) const {
+    std::vector<session::generation_request> out(batch);
+    for (std::uint32_t i = 0; i < batch; ++i) {
+      out[i].prompt = prompts_[(std::size_t{round} * batch + i) % prompts_.size()];
+      out[i].new_tokens_max = chosen_.tokens;
+      out[i].ignore_eos = true;
+    }
+    return out;
+  }
+
+  const options& chosen_;
+  std::unique_ptr<kernels::backend> backend_;
+  std::unique_ptr<stage::model_source> source_;
+  std::vector<std::vector<token_id>> prompts_;
+  std::vector<variant> variants_;
+};
+
+ordered_json json_of(const measured& one) {
+  return {{"tokens_per_second", median(one.tokens_per_second)},
+          {"ratio", median(one.ratios)},
+          {"acceptance_length", one.acceptance_length()},
+          {"verified_length", one.verified_length()}};
+}
+
+void print(std::uint32_t batch, const std::vector<variant>& variants,
+           const std::vector<measured>& all) {
+  fmt::print("batch {}\n{:<12}{:>12}{:>12}{:>18}{:>20}\n", batch, "draft", "tokens/s", "of plain",
+             "tokens a step", "verified a step");
+  for (std::size_t i = 0; i < all.size(); ++i)
+    fmt::print("{:<12}{:>12.0f}{:>12.3f}{:>18.2f}{:>20.2f}\n", variants[i].name,
+               median(all[i].tokens_per_second), median(all[i].ratios), all[i].acceptance_length(),
+               all[i].verified_length());
+}
+
+result<void> run(const options& chosen) {
+  spec_bench bench(chosen);
+  if (const auto opened = bench.open(); !opened) return opened;
+  ordered_json root{{"model", chosen.model.string()},
+                    {"tokens", chosen.tokens},
+                    {"repeat", chosen.repeat},
+                    {"batches", ordered_json::array()}};
+  for (const std::uint32_t batch : chosen.batches) {
+    const auto all = bench.run(batch);
+    if (!all) return fail(all.error().with(fmt::format("batch {}", batch)));
+    ordered_json variants = ordered_json::object();
+    for (std::size_t i = 0; i < all->size(); ++i)
+      variants[bench.variants()[i].name] = json_of((*all)[i]);
+    root["batches"].push_back({{"batch", batch}, {"draft", variants}});
+    if (!chosen.json) print(batch, bench.variants(), *all);
+  }
+  if (chosen.json) fmt::print("{}\n", root.dump(2));
+  return {};
+}
+
+}  // namespace
+
+void add_bench_spec(CLI::App& bench, int& exit_code) {
+  CLI::App* command =
+      bench.add_subcommand("spec", "Decode plain and with drafts; what drafting is worth");
+  const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
+  command->add_option("-m,--model", chosen->model, "Checkpoint folder")->required();
+  command
+      ->add_option("--batch", chosen->batches,
+                   "Requests that run together, separated by commas (default: 1,4,16)")
+      ->delimiter(',')
+      ->check(CLI::Range(1U, 1024U));
+  command
+      ->add_option("--draft", chosen->drafts,
+                   "Settings to compare with off, separated by commas (default: some of fixed:K, "
+                   "and auto)")
+      ->delimiter(',');
+  command->add_option("--tokens", chosen->tokens, "Tokens of each answer (default: 64)")
+      ->check(CLI::Range(2U, 1U << 20));
+  command->add_option("--threads", chosen->threads, "Threads that compute (default: 1)")
+      ->check(CLI::Range(1U, 256U));
+  command
+      ->add_option("--repeat", chosen->repeat,
+                   "Rounds of all settings, after one that is not counted (default: 5)")
+      ->check(CLI::Range(1U, 1000U));
+  command->add_flag("--json", chosen->json, "Print one JSON object");
+  command->callback([chosen, &exit_code] {
+    const result<void> ran = run(*chosen);
+    if (!ran) exit_code = report_error(ran.error());
+  });
+}
+
+}  // namespace cedar::tools
