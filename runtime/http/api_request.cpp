@@ -69,7 +69,7 @@ void read_mode(body_reader& body, generation_ask& to) {
   const json* value = body.find("mode");
   if (value == nullptr) return;
   if (value->is_string()) to.mode = session::prefill_mode_of(value->get<std::string>());
-  if (!to.mode) body.mistake("mode", R"('mode' must be "exact" or "bounded")");
+  if (!to.mode) body.mistake("mode", R"('mode' must be "exact", "bounded" or "halo")");
 }
 
 void read_timeout(body_reader& body, generation_ask& to) {

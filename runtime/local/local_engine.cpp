@@ -90,6 +90,7 @@ session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max
       .eos_token = source_.config().eos_token,
       .image_token = model::image_token_of(source_.config()),
       .window = source_.config().window,
+      .decoder_layers = source_.schedule().decoder_layers(),
   };
   limits.kv_granule = granule_of(source_);
   if (options_.kv_positions > 0) limits.kv_granules = options_.kv_positions / limits.kv_granule;

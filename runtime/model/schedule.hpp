@@ -47,6 +47,8 @@ class schedule {
   /// The last KV source: the first decoder layer (the encoder/decoder boundary lies before it). The
   /// number of layers if there is no KV source.
   std::uint32_t decoder_begin() const noexcept { return decoder_begin_; }
+  /// Layers from decoder_begin() on.
+  std::uint32_t decoder_layers() const noexcept { return layers() - decoder_begin_; }
   /// True if a cut after `layer` separates no reader from its owner, no layer from its index
   /// source, and no candidate user from the candidate source.
   bool cut_is_free(std::uint32_t layer) const;

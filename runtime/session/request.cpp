@@ -20,12 +20,14 @@ std::string_view to_string(prefill_mode mode) noexcept {
       return "exact";
     case prefill_mode::bounded:
       return "bounded";
+    case prefill_mode::halo:
+      return "halo";
   }
   return "?";
 }
 
 std::optional<prefill_mode> prefill_mode_of(std::string_view name) noexcept {
-  for (const prefill_mode mode : {prefill_mode::exact, prefill_mode::bounded})
+  for (const prefill_mode mode : {prefill_mode::exact, prefill_mode::bounded, prefill_mode::halo})
     if (to_string(mode) == name) return mode;
   return std::nullopt;
 }

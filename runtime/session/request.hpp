@@ -17,11 +17,12 @@ namespace cedar::session {
 enum class prefill_mode : std::uint8_t {
   exact,  ///< every row walks every layer
   bounded,  ///< of the prompt only its last `window` rows walk the decoder, as if it began there
+  halo,  ///< like bounded, with so many rows more (halo_rows) that every bit is that of `exact`
 };
 
 std::string_view to_string(prefill_mode mode) noexcept;
 /// Every mode's name.
-inline constexpr std::string_view prefill_mode_names[] = {"exact", "bounded"};
+inline constexpr std::string_view prefill_mode_names[] = {"exact", "bounded", "halo"};
 /// The mode of that name, if there is one.
 std::optional<prefill_mode> prefill_mode_of(std::string_view name) noexcept;
 

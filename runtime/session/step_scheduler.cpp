@@ -4,6 +4,7 @@
 
 #include "kernels/base/check.hpp"
 #include "runtime/flow/sampling_rules.hpp"
+#include "runtime/session/halo.hpp"
 
 namespace cedar::session {
 
@@ -58,14 +59,24 @@ result<std::vector<request_id>> step_scheduler::submit(
   return ids;
 }
 
+/// Rows of the prompt that walk the decoder. In mode `halo` the logits of every wanted row are
+/// those of `exact`, not of the last one alone.
+std::uint32_t step_scheduler::decoder_rows_of(const generation_request& ask) const noexcept {
+  const std::uint64_t prompt = ask.prompt.size();
+  std::uint64_t rows = prompt;
+  if (ask.mode == prefill_mode::bounded) rows = limits_.window;
+  if (ask.mode == prefill_mode::halo)
+    rows = halo_rows(limits_.window, limits_.decoder_layers) + std::max(ask.prompt_logits, 1U) - 1;
+  return static_cast<std::uint32_t>(std::min(rows, prompt));
+}
+
 step_scheduler::request_state step_scheduler::state_of(const generation_request& ask) const {
   request_state state;
   const std::uint32_t prompt = size32(ask.prompt);
   state.tokens = ask.prompt;
   state.used.prompt_tokens = prompt;
   state.used.mode = ask.mode;
-  if (ask.mode == prefill_mode::bounded)
-    state.decoder_begin = prompt - std::min(prompt, limits_.window);
+  state.decoder_begin = prompt - decoder_rows_of(ask);
   state.answered =
       prompt - std::clamp(ask.prompt_logits, std::uint32_t{1}, prompt - state.decoder_begin);
   state.ask = ask;

@@ -47,6 +47,7 @@ struct scheduler_limits {
   token_id eos_token = 1;
   token_id image_token = -1;  ///< stands for an image: not among the ids of a request; -1: none
   std::uint32_t window = 1;  ///< prompt rows that walk the decoder in mode `bounded`
+  std::uint32_t decoder_layers = 1;  ///< how far a row reaches back in mode `halo`
   /// Rows of prompts in one step while answers are being generated; at least 1.
   std::uint32_t prefill_rows = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t kv_granule = 1;  ///< positions that KV is given out in
@@ -162,6 +163,7 @@ class step_scheduler {
   static std::uint32_t size32(const std::vector<token_id>& tokens) noexcept {
     return static_cast<std::uint32_t>(tokens.size());
   }
+  std::uint32_t decoder_rows_of(const generation_request& ask) const noexcept;
   request_state state_of(const generation_request& ask) const;
   void admit();
   std::uint32_t runnable_rows(const request_state& request) const noexcept;

@@ -107,8 +107,10 @@ void add_bench_prefill(CLI::App& bench, int& exit_code) {
       ->add_option("--modes", chosen->modes,
                    "Modes to compare, separated by commas (default: exact,bounded)")
       ->delimiter(',')
-      ->transform(CLI::CheckedTransformer(std::map<std::string, prefill_mode>{
-          {"exact", prefill_mode::exact}, {"bounded", prefill_mode::bounded}}));
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, prefill_mode>{{"exact", prefill_mode::exact},
+                                              {"bounded", prefill_mode::bounded},
+                                              {"halo", prefill_mode::halo}}));
   command->add_flag("--json", chosen->json, "Print one JSON object");
   command->callback([chosen, &exit_code] {
     const result<void> ran = run(*chosen);

@@ -50,7 +50,8 @@ void add_pipeline_options(CLI::App& command, pipeline_options& options) {
   command
       .add_option("--mode", options.mode,
                   "exact: every row walks every layer; bounded: of a prompt only its last window "
-                  "walks the decoder (default: the topology's, else exact)")
+                  "walks the decoder; halo: so many rows more that the answer is that of exact "
+                  "(default: the topology's, else exact)")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(session::prefill_mode_names),
                                                      std::end(session::prefill_mode_names))));
   command

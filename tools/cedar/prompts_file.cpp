@@ -31,7 +31,8 @@ result<void> read_member(const std::string& key, const json& value, prompt_line&
     to.chat = value.get<bool>();
   } else if (key == "mode" && value.is_string()) {
     to.mode = session::prefill_mode_of(value.get<std::string>());
-    if (!to.mode) return wrong("mode must be \"exact\" or \"bounded\", not " + value.dump());
+    if (!to.mode)
+      return wrong("mode must be \"exact\", \"bounded\" or \"halo\", not " + value.dump());
   } else {
     const result<bool> sampling = read_sampling(key, value, to.sampling);
     if (!sampling) return fail(sampling.error());

@@ -223,9 +223,9 @@ void add_run(CLI::App& app, int& exit_code) {
   CLI::Option* prompt = command->add_option("-p,--prompt", chosen->prompt, "Text to continue");
   CLI::Option* prompts = command->add_option(
       "--prompts", chosen->prompts,
-      "File with one {\"prompt\": TEXT, \"max_tokens\": N, \"chat\": BOOL, \"mode\": \"exact\" or "
-      "\"bounded\"} a line, and sampling options (\"top_k\": N, \"logit_bias\": {\"TOKEN\": BIAS}, "
-      "...); answers are printed as JSON lines");
+      "File with one {\"prompt\": TEXT, \"max_tokens\": N, \"chat\": BOOL, \"mode\": \"exact\", "
+      "\"bounded\" or \"halo\"} a line, and sampling options (\"top_k\": N, \"logit_bias\": "
+      "{\"TOKEN\": BIAS}, ...); answers are printed as JSON lines");
   prompt->excludes(prompts);
   command->add_option("--max-tokens", chosen->new_tokens_max, "Tokens to generate at most");
   CLI::Option* chat =

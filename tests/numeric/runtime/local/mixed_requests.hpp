@@ -24,6 +24,8 @@ class small_model {
   /// Throws if the checkpoint folder cannot be opened.
   explicit small_model(const std::string& folder = CEDAR_TEST_DATA "/golden/tiny-12");
 
+  const model::model_config& config() const noexcept { return source_->config(); }
+
   /// Runs all requests together; no state of any may be left behind.
   std::vector<answer> run(const std::vector<session::generation_request>& requests,
                           const local::engine_options& options) const;

@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include "kernels/base/check.hpp"
+#include "runtime/session/halo.hpp"
 #include "tests/unit/runtime/session/fake_pipeline.hpp"
 
 using namespace cedar;
@@ -480,6 +481,28 @@ BOOST_AUTO_TEST_CASE(only_the_last_window_of_a_bounded_prompt_walks_the_decoder)
   BOOST_TEST(used->decoder_rows == 4U);
 }
 
+BOOST_AUTO_TEST_CASE(a_halo_reaches_back_a_window_for_every_decoder_layer) {
+  BOOST_TEST(halo_rows(128, 20) == 2541U);  // the published figure of the released model
+  BOOST_TEST(halo_rows(128, 1) == 128U);
+  BOOST_TEST(halo_rows(1, 20) == 1U);
+  auto limits = limits_of();
+  limits.decoder_layers = 3;  // 3 + 2 * 2 rows
+  for (const auto& [wanted, begin] : {std::pair{1U, 11U}, {2U, 10U}, {18U, 0U}}) {
+    step_scheduler core(limits);
+    auto ask = prompt_of(std::vector<token_id>(18, 5), 1);
+    ask.mode = prefill_mode::halo;
+    ask.prompt_logits = wanted;
+    BOOST_REQUIRE(core.submit({ask}));
+    std::uint32_t rows = 0;
+    while (const auto table = core.next_step()) {
+      BOOST_TEST(table->spans.front().decoder_begin == begin);
+      rows += table->logits_count();
+      BOOST_REQUIRE(core.accept(all(7, *table)));
+    }
+    BOOST_TEST(rows == wanted);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_bounded_prompt_within_the_window_is_an_exact_one) {
   step_scheduler core(limits_of());
   auto ask = prompt_of({2, 3, 4}, 1);
@@ -497,7 +520,7 @@ BOOST_AUTO_TEST_CASE(reasons_and_modes_have_names) {
     BOOST_TEST(to_string(prefill_mode_of(name).value()) == name);
   BOOST_TEST(to_string(prefill_mode::exact) == "exact");
   BOOST_TEST(to_string(prefill_mode::bounded) == "bounded");
-  BOOST_TEST(!prefill_mode_of("halo").has_value());
+  BOOST_TEST(!prefill_mode_of("all").has_value());
 
   BOOST_TEST(to_string(finish_reason::none) == "none");
   BOOST_TEST(to_string(finish_reason::stop) == "stop");
