@@ -71,6 +71,17 @@ image_plan plan_image(std::uint32_t width, std::uint32_t height, const image_rul
   return plan;
 }
 
+std::optional<image_plan> plan_of_patches(std::uint32_t patch_rows, std::uint32_t patch_columns,
+                                          const image_rules& rules) {
+  // No side of a span within tokens_max is longer; products stay within 32 bits.
+  const std::uint64_t side_max = std::uint64_t{rules.tokens_max} * rules.downsample;
+  for (const std::uint32_t side : {patch_rows, patch_columns})
+    if (side == 0 || side > side_max) return std::nullopt;
+  const image_plan plan = plan_of(patch_columns * rules.patch, patch_rows * rules.patch, rules);
+  if (cost_of(plan) > rules.tokens_max) return std::nullopt;
+  return plan;
+}
+
 std::vector<span_token> span_layout(const image_plan& plan) {
   std::vector<span_token> out{span_token::start};
   out.reserve(plan.span_tokens());

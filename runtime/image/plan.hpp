@@ -38,6 +38,10 @@ struct image_plan {
 /// Of a picture of width x height pixels, both at least 1 (a defect otherwise).
 image_plan plan_image(std::uint32_t width, std::uint32_t height, const image_rules& rules);
 
+/// Of a grid of patches that somebody else planned, if it is one of the rules'.
+std::optional<image_plan> plan_of_patches(std::uint32_t patch_rows, std::uint32_t patch_columns,
+                                          const image_rules& rules);
+
 /// What stands at a position of an image span; all have the image token's id. Values are those of
 /// the reference code's token types.
 enum class span_token : std::uint8_t { start = 0, image = 1, newline = 2, end = 3 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "runtime/image/internal/fit.hpp"
-#include "runtime/image/patches.hpp"
 #include "runtime/image/resample.hpp"
 
 namespace cedar::image {
@@ -29,11 +28,9 @@ result<prepared_image> prepare(std::span<const std::byte> file, const image_rule
   if (!plan) return fail(plan.error());
   const result<rgb_image> picture = decode(file, limits);
   if (!picture) return fail(picture.error());
-  const result<rgb_image> scaled = pad_to(*picture, plan->width, plan->height);
+  result<rgb_image> scaled = pad_to(*picture, plan->width, plan->height);
   if (!scaled) return fail(scaled.error());
-  prepared_image out{*plan, {plan->patches(), std::size_t{3} * rules.patch * rules.patch}};
-  write_patches(*scaled, rules.patch, out.patches.view());
-  return out;
+  return prepared_image{*plan, std::move(*scaled)};
 }
 
 }  // namespace cedar::image

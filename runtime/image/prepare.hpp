@@ -1,8 +1,6 @@
-// A file that somebody sent, to what the tower reads: header, plan, pixels, patches.
+// A file that somebody sent, to the pixels that the tower reads: header, plan, decoding, scaling.
 #pragma once
 
-#include "kernels/base/buffer.hpp"
-#include "kernels/base/dtype.hpp"
 #include "runtime/image/decode.hpp"
 #include "runtime/image/plan.hpp"
 
@@ -10,7 +8,7 @@ namespace cedar::image {
 
 struct prepared_image {
   image_plan plan;
-  kernels::matrix_buffer<kernels::bf16> patches;  ///< [plan.patches(), 3 * patch * patch]
+  rgb_image pixels;  ///< plan.width x plan.height
 };
 
 /// The plan alone, from the header: what a span will cost, before anything is decoded. Errors:

@@ -66,6 +66,12 @@ result<void> local_engine::renew() {
   if (!layers) return fail(layers.error());
   auto head = source_.make_head(backend_);
   if (!head) return fail(head.error());
+  std::unique_ptr<stage::vision_stage> vision;
+  if (source_.config().vision.layers > 0) {
+    auto made = source_.make_vision(backend_);
+    if (!made) return fail(made.error());
+    vision = std::move(*made);
+  }
   std::unique_ptr<stage::drafting> drafting;
   if (drafts_itself()) {
     auto drafter = source_.make_drafter(backend_, options_.requests_max);
@@ -74,6 +80,7 @@ result<void> local_engine::renew() {
   }
   layers_ = std::move(*layers);
   head_ = std::move(*head);
+  vision_ = std::move(vision);
   drafting_ = std::move(drafting);
   return {};
 }
@@ -95,16 +102,27 @@ session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max
   limits.kv_granule = granule_of(source_);
   if (options_.kv_positions > 0) limits.kv_granules = options_.kv_positions / limits.kv_granule;
   limits.draft_tokens_max = options_.draft_tokens;
+  if (vision_) limits.images = vision::rules_of(source_.config().vision);
   return limits;
+}
+
+result<void> local_engine::add_images(std::span<const flow::request_image> images) {
+  if (!images.empty() && !vision_)
+    return fail(errc::invalid_argument, "the model has no vision tower: it reads no images");
+  for (const flow::request_image& image : images)
+    if (const result<void> added = vision_->add(image); !added) return added;
+  return {};
 }
 
 result<flow::proposal> local_engine::run(const flow::step_table& table,
                                          const std::function<void(flow::tap)>& on_tap,
-                                         const stage::selection_overrides& overrides,
-                                         kernels::matrix_view<const kernels::bf16> images) {
+                                         const stage::selection_overrides& overrides) {
   step_began_ = std::chrono::steady_clock::now();
   const model::taps probes = stage::probes_of(table, on_tap);
-  const auto embedded = embedding_.run(table, images);
+  result<kernels::matrix_buffer<kernels::bf16>> images;
+  if (vision_) images = vision_->run(table);
+  if (!images) return fail(images.error());
+  const auto embedded = embedding_.run(table, std::as_const(*images).view());
   if (!embedded) return fail(embedded.error());
   const auto engram = engram_.run(table);
   if (!engram) return fail(engram.error());
@@ -120,6 +138,7 @@ void local_engine::apply(const flow::verdict& verdict) {
   const result<void> applied = layers_->apply(verdict);
   CEDAR_ASSERT(applied.has_value(), "no step of a local engine is ever suspended");
   head_->apply(verdict);
+  if (vision_) vision_->apply(verdict);
   if (drafting_) {
     const result<void> followed = drafting_->apply(verdict);
     CEDAR_ASSERT(followed.has_value(), "a verdict takes back no more than a draft");
@@ -153,6 +172,8 @@ result<std::vector<session::usage>> local_engine::generate(
   for (std::size_t i = 0; i < ids->size(); ++i) index_of.emplace((*ids)[i], i);
   std::vector<session::usage> used(requests.size());
   while (const auto table = scheduler.next_step()) {
+    if (const auto added = add_images(scheduler.beginning_images()); !added)
+      return fail(added.error());
     const result<flow::proposal> proposal = run(*table, sink.on_tap);
     if (!proposal) return fail(proposal.error());
     const result<session::step_outcome> outcome = scheduler.accept(*proposal);

@@ -25,7 +25,7 @@ struct engine_options {
   session::drafter* drafter = nullptr;  ///< instead of the model's own; must outlive the engine
 };
 
-/// embedding -> engram -> all layers -> head.
+/// vision, embedding -> engram -> all layers -> head.
 class local_engine final : public session::generator {
  public:
   /// `source` and `backend` must outlive the engine. Errors: those of model_source's factories;
@@ -41,12 +41,14 @@ class local_engine final : public session::generator {
   /// For a scheduler whose steps run() takes, with a queue of `queue_max` requests.
   session::scheduler_limits scheduler_limits(std::uint32_t queue_max) const;
 
-  /// One step, for callers that build their own. Taps that the step names go to `on_tap`; `images`
-  /// as embedding_stage::run takes them.
+  /// Images of requests that begin, before the first step with rows of them
+  /// (step_scheduler::beginning_images). Errors: those of vision_stage::add; invalid_argument: the
+  /// model has no vision tower.
+  result<void> add_images(std::span<const flow::request_image> images);
+  /// One step, for callers that build their own. Taps that the step names go to `on_tap`.
   result<flow::proposal> run(const flow::step_table& table,
                              const std::function<void(flow::tap)>& on_tap,
-                             const stage::selection_overrides& overrides = {},
-                             kernels::matrix_view<const kernels::bf16> images = {});
+                             const stage::selection_overrides& overrides = {});
   void apply(const flow::verdict& verdict);
   /// After apply() of the outcome of `table`: gives the scheduler the drafts that it ordered.
   /// Errors: those of whoever drafts.
@@ -62,6 +64,8 @@ class local_engine final : public session::generator {
   /// For schedulers of this engine's steps, whose times it takes from run() to apply(); nullptr
   /// without options.draft_policy. What it has learnt outlives renew().
   session::draft_policy* policy() noexcept { return policy_ ? &*policy_ : nullptr; }
+  /// Embeddings of images that are kept for requests that run.
+  std::size_t image_rows_held() const noexcept { return vision_ ? vision_->rows_held() : 0; }
 
  private:
   local_engine(const stage::model_source& source, const kernels::backend& backend,
@@ -79,6 +83,7 @@ class local_engine final : public session::generator {
   stage::engram_stage engram_;
   std::unique_ptr<stage::layer_stage> layers_;
   std::unique_ptr<stage::head_stage> head_;
+  std::unique_ptr<stage::vision_stage> vision_;  ///< null: the model has no vision tower
   std::unique_ptr<stage::drafting> drafting_;  ///< null: the model's own drafter does not draft
   std::optional<session::draft_policy> policy_;
   std::chrono::steady_clock::time_point step_began_;

@@ -90,6 +90,7 @@ bool local_service::take_orders() {
 }
 
 result<void> local_service::run_step(const flow::step_table& table) {
+  if (const auto added = engine_.add_images(scheduler_.beginning_images()); !added) return added;
   const result<flow::proposal> proposal = engine_.run(table, {});
   if (!proposal) return fail(proposal.error());
   const result<session::step_outcome> outcome = scheduler_.accept(*proposal);

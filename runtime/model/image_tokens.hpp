@@ -1,6 +1,6 @@
-// Which positions belong to an image span: those with the image token's id. No client's ids may
-// have it (session::step_scheduler) and the head never proposes it, so ids alone say it everywhere:
-// in a step's rows, in what Engram looks back at, in a replay.
+// Which positions belong to an image span: those with the image token's id. It stands nowhere but
+// in declared images (session::check_images) and the head never proposes it, so ids alone say it
+// everywhere: in a step's rows, in what Engram looks back at, in a replay.
 #pragma once
 
 #include <cstdint>

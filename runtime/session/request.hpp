@@ -10,6 +10,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
+#include "runtime/flow/prompt_image.hpp"
 
 namespace cedar::session {
 
@@ -29,6 +30,8 @@ std::optional<prefill_mode> prefill_mode_of(std::string_view name) noexcept;
 /// A generation over token ids. Text is the gateway's business.
 struct generation_request {
   std::vector<token_id> prompt;  ///< at least one id
+  /// Of the prompt, in order; every image token of the prompt is in the span of one.
+  std::vector<flow::prompt_image> images;
   prefill_mode mode = prefill_mode::exact;
   std::uint32_t new_tokens_max = 0;  ///< generated tokens at most; 0: only the prompt is run
   bool ignore_eos = false;  ///< go on past the end-of-sequence token
@@ -66,6 +69,7 @@ struct row_event {
 /// Numbers of one finished request.
 struct usage {
   std::uint32_t prompt_tokens = 0;
+  std::uint32_t image_tokens = 0;  ///< of them, positions of images
   std::uint32_t completion_tokens = 0;
   prefill_mode mode = prefill_mode::exact;
   std::uint32_t encoder_rows = 0;  ///< computed; recomputed rows count again

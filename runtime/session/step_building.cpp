@@ -97,6 +97,9 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, request_st
   const std::uint32_t lookback = std::min(first, limits_.lookback);
   table.lookback.insert(table.lookback.end(), request.tokens.begin() + (first - lookback),
                         request.tokens.begin() + first);
+  if (first == 0)
+    for (const flow::prompt_image& image : request.ask.images)
+      beginning_images_.push_back({id, image});
   if (first == 0 && request.ask.sampling != flow::sampling_options{})
     table.sampling.push_back({id, size32(request.ask.prompt), request.ask.sampling});
   table.want_logits = table.want_logits || request.ask.want_logits;
@@ -113,6 +116,7 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, request_st
 std::optional<flow::step_table> step_scheduler::next_step() {
   if (in_flight_.size() >= limits_.steps_in_flight) return std::nullopt;
   admit();
+  beginning_images_.clear();
   flow::step_table table;
   std::uint32_t room = limits_.rows_per_step;
   std::uint32_t room_for_drafts = rows_beyond_one_each();

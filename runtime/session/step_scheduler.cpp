@@ -5,6 +5,7 @@
 #include "kernels/base/check.hpp"
 #include "runtime/flow/sampling_rules.hpp"
 #include "runtime/session/halo.hpp"
+#include "runtime/session/prompt_images.hpp"
 
 namespace cedar::session {
 
@@ -17,11 +18,10 @@ result<void> step_scheduler::check(const generation_request& request) const {
         return fail(errc::invalid_argument, "token " + std::to_string(token) +
                                                 " is outside the vocabulary of " +
                                                 std::to_string(limits_.vocabulary));
-  for (const auto* ids : {&request.prompt, &request.forced})
-    if (limits_.image_token >= 0 && std::ranges::find(*ids, limits_.image_token) != ids->end())
-      return fail(errc::invalid_argument,
-                  "token " + std::to_string(limits_.image_token) +
-                      " stands for an image, of which there is none; leave it out");
+  for (const result<void>& images :
+       {check_images(request.prompt, request.images, limits_.image_token, limits_.images),
+        check_images(request.forced, {}, limits_.image_token, limits_.images)})
+    if (!images) return images;
   if (const result<void> sane = flow::check(request.sampling, limits_.vocabulary); !sane)
     return sane;
   const std::size_t fixed = request.prompt.size() + request.forced.size();
@@ -75,6 +75,7 @@ step_scheduler::request_state step_scheduler::state_of(const generation_request&
   const std::uint32_t prompt = size32(ask.prompt);
   state.tokens = ask.prompt;
   state.used.prompt_tokens = prompt;
+  for (const flow::prompt_image& image : ask.images) state.used.image_tokens += image.rows_count;
   state.used.mode = ask.mode;
   state.decoder_begin = prompt - decoder_rows_of(ask);
   state.answered =

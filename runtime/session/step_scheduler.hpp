@@ -28,6 +28,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
+#include "runtime/image/plan.hpp"
 #include "runtime/session/draft_policy.hpp"
 #include "runtime/session/draft_totals.hpp"
 #include "runtime/session/kv_budget.hpp"
@@ -45,7 +46,7 @@ struct scheduler_limits {
   std::uint32_t vocabulary = 0;
   std::uint32_t lookback = 0;  ///< ids before a span that Engram addresses need
   token_id eos_token = 1;
-  token_id image_token = -1;  ///< stands for an image: not among the ids of a request; -1: none
+  token_id image_token = -1;  ///< stands for positions of images; -1: no id does
   std::uint32_t window = 1;  ///< prompt rows that walk the decoder in mode `bounded`
   std::uint32_t decoder_layers = 1;  ///< how far a row reaches back in mode `halo`
   /// Rows of prompts in one step while answers are being generated; at least 1.
@@ -55,6 +56,8 @@ struct scheduler_limits {
   std::uint64_t kv_granules = std::numeric_limits<std::uint64_t>::max();
   /// Drafted tokens in one span at most; what holders of state can take back. 0: nobody drafts.
   std::uint32_t draft_tokens_max = 0;
+  /// How images are planned; nothing: nobody here reads images.
+  std::optional<image::image_rules> images = std::nullopt;
 
   /// Positions that the KV of all requests together holds; 0: no bound.
   std::uint64_t kv_positions() const noexcept {
@@ -91,7 +94,8 @@ class step_scheduler {
       : limits_(limits), policy_(policy), kv_(limits.kv_granule, limits.kv_granules) {}
 
   /// Whether submit() would ever take a request. Errors: invalid_argument (empty prompt, a token
-  /// outside the vocabulary or that of images, sampling options beyond their rules), capacity
+  /// outside the vocabulary, images that are not those of the prompt (check_images()), sampling
+  /// options beyond their rules), capacity
   /// (prompt and forced ids do not fit the context; prompt and answer may need more KV than there
   /// is).
   result<void> check(const generation_request& request) const;
@@ -102,6 +106,11 @@ class step_scheduler {
 
   /// The next step, or nothing: no rows to run, or as many steps in flight as allowed.
   std::optional<flow::step_table> next_step();
+  /// Of the requests that begin in the latest step, also anew: whoever embeds images needs them
+  /// before that step, and until the request ends or its images' rows are committed.
+  const std::vector<flow::request_image>& beginning_images() const noexcept {
+    return beginning_images_;
+  }
 
   /// Takes the proposal of the oldest step in flight. Errors: mismatch (another step, or rows that
   /// the step did not want); the scheduler is unchanged then.
@@ -196,6 +205,7 @@ class step_scheduler {
   std::map<request_id, usage> finished_;  ///< by the last accept()
   draft_totals drafts_;
   std::deque<flow::step_table> in_flight_;
+  std::vector<flow::request_image> beginning_images_;  ///< in the latest step
 };
 
 }  // namespace cedar::session

@@ -103,4 +103,11 @@ result<std::unique_ptr<drafter_stage>> model_source::make_drafter(
   return std::make_unique<drafter_stage>(backend, config_, std::move(*weights), requests_max);
 }
 
+result<std::unique_ptr<vision_stage>> model_source::make_vision(
+    const kernels::backend& backend) const {
+  auto tower = vision::tower::open(checkpoint_, config_, backend);
+  if (!tower) return fail(tower.error());
+  return std::make_unique<vision_stage>(config_, std::move(*tower));
+}
+
 }  // namespace cedar::stage

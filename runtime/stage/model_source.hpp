@@ -20,6 +20,7 @@
 #include "runtime/stage/engram_stage.hpp"
 #include "runtime/stage/head_stage.hpp"
 #include "runtime/stage/layer_stage.hpp"
+#include "runtime/stage/vision_stage.hpp"
 #include "runtime/store/checkpoint.hpp"
 
 namespace cedar::stage {
@@ -53,6 +54,8 @@ class model_source {
   /// Error not_found: the model has no draft blocks.
   result<std::unique_ptr<drafter_stage>> make_drafter(const kernels::backend& backend,
                                                       std::uint32_t requests_max) const;
+  /// Error invalid_argument: the model has no vision tower.
+  result<std::unique_ptr<vision_stage>> make_vision(const kernels::backend& backend) const;
 
  private:
   model_source(model::model_config config, store::checkpoint checkpoint,

@@ -24,7 +24,8 @@ const layer_table& layers() {
 
       // Engram's addresses come from the compressed vocabulary, which comes from the tokenizer.
       {"runtime/stage",
-       {"runtime/model", "runtime/memory", "runtime/store", "runtime/text", "runtime/flow"}},
+       {"runtime/model", "runtime/vision", "runtime/memory", "runtime/store", "runtime/text",
+        "runtime/flow"}},
 
       {"runtime/http", {"runtime/session", "runtime/text", "runtime/flow"}},
       {"runtime/http/client", {"runtime/base"}},
@@ -32,7 +33,8 @@ const layer_table& layers() {
       {"runtime/wire", {"runtime/flow", "schemas"}},
       // A port carries flow::frame.
       {"runtime/transport", {"runtime/flow", "runtime/base"}},
-      {"runtime/session", {"runtime/flow"}},
+      // Requests declare what their images take.
+      {"runtime/session", {"runtime/flow", "runtime/image"}},
       {"kernels/registry", {"kernels/reference", "kernels/cpu"}},
 
       {"runtime/vision", {"runtime/model", "runtime/image", "runtime/store", "kernels/ops"}},

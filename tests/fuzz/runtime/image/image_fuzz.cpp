@@ -101,7 +101,10 @@ void check(std::span<const std::byte> file) {
   CEDAR_ASSERT(prepared.has_value() == (picture && plan), "another judgement");
   if (prepared) {
     CEDAR_ASSERT(prepared->plan == *plan && plan->span_tokens() <= rules.tokens_max, "tokens");
-    CEDAR_ASSERT(prepared->patches.rows() == plan->patches(), "patches");
+    CEDAR_ASSERT(prepared->pixels.width == plan->width && prepared->pixels.height == plan->height,
+                 "pixels");
+    const auto again = image::plan_of_patches(plan->patch_rows, plan->patch_columns, rules);
+    CEDAR_ASSERT(again == *plan, "the grid gives another plan");
   }
 }
 

@@ -5,8 +5,7 @@
 #include <stdexcept>
 
 #include "kernels/registry/registry.hpp"
-#include "runtime/model/image_tokens.hpp"
-#include "runtime/vision/tower.hpp"
+#include "tests/support/golden_images.hpp"
 
 namespace cedar::test {
 
@@ -69,28 +68,6 @@ class recorded_selections {
   std::vector<kernels::matrix_buffer<std::int32_t>> experts_;  // what the overrides refer to
 };
 
-/// Embeddings of all positions of the file's image spans, in order.
-kernels::matrix_buffer<kernels::bf16> embed_images(const golden_engine& with,
-                                                   const golden_file& file) {
-  const model::model_config& config = with.source->config();
-  std::vector<kernels::matrix_buffer<kernels::bf16>> spans;
-  std::size_t rows = 0;
-  for (std::size_t i = 0; file.has("image" + std::to_string(i) + ".rgb"); ++i) {
-    const std::string prefix = "image" + std::to_string(i) + ".";
-    const auto shape = file.shape(prefix + "rgb");
-    const image::image_plan plan =
-        image::plan_image(static_cast<std::uint32_t>(shape[1]),
-                          static_cast<std::uint32_t>(shape[0]), vision::rules_of(config.vision));
-    auto tower = unwrap(vision::tower::open(with.source->checkpoint(), config, *with.backend));
-    spans.push_back(unwrap(tower.embed(plan, file.matrix<kernels::bf16>(prefix + "patches"))));
-    rows += spans.back().rows();
-  }
-  kernels::matrix_buffer<kernels::bf16> out(rows, config.width);
-  kernels::bf16* to = out.data();
-  for (const auto& span : spans) to = std::ranges::copy(span.span(), to).out;
-  return out;
-}
-
 flow::step_table table_of(std::uint64_t step, std::span<const token_id> all, std::size_t first,
                           std::size_t count, std::size_t lookback_max) {
   flow::step_table table;
@@ -121,9 +98,12 @@ golden_logits run_prompt(golden_engine& with, const golden_file& file,
                          const golden_options& options) {
   const model::model_config& config = with.source->config();
   const std::string mode = options.bounded ? "bounded." : "";
-  std::vector<token_id> tokens;
-  for (const std::int64_t token : file.integers("tokens"))
-    tokens.push_back(static_cast<token_id>(token));
+  auto [tokens, images] = image_prompt_of(file, config);
+  for (flow::prompt_image& image : images) {
+    const flow::request_image added{request_id{1}, std::move(image)};
+    if (const auto taken = with.engine->add_images({&added, 1}); !taken)
+      throw std::runtime_error(taken.error().message);
+  }
   const std::size_t prompt = tokens.size();
   const std::size_t steps = file.shape(mode + "decode.logits").front();
   const auto decoded = file.integers(mode + "decode.tokens");
@@ -137,8 +117,6 @@ golden_logits run_prompt(golden_engine& with, const golden_file& file,
   golden_logits out;
   out.vocabulary = config.vocabulary;
   std::uint64_t step = 0;
-  const auto images = embed_images(with, file);
-  std::size_t image_rows = 0;
   for (std::size_t first = 0; first < tokens.size();) {
     const std::size_t chunk = options.chunk == 0 ? prompt : options.chunk;
     const std::size_t count = first < prompt ? std::min(chunk, prompt - first) : 1;
@@ -153,12 +131,8 @@ golden_logits run_prompt(golden_engine& with, const golden_file& file,
                  {first + span.decoder_from() - decoder_begin, span.decoder_count()});
     }
     table.taps = options.taps;
-    const auto flags = model::image_flags(config, table.tokens);
-    const auto images_here = static_cast<std::size_t>(std::ranges::count(flags, 1));
     const flow::proposal proposal =
-        unwrap(with.engine->run(table, options.on_tap, forced.overrides(),
-                                images.view().rows_from(image_rows, images_here)));
-    image_rows += images_here;
+        unwrap(with.engine->run(table, options.on_tap, forced.overrides()));
     if (options.after_step) options.after_step(table);
     const auto* logits = reinterpret_cast<const float*>(flow::bytes_of(proposal.logits).data());
     std::vector<float>& to = first < prompt ? out.prefill : out.decode;

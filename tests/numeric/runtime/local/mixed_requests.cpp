@@ -32,6 +32,7 @@ std::vector<answer> small_model::run(const std::vector<session::generation_reque
   BOOST_REQUIRE_MESSAGE(used, (used ? "" : used.error().message));
   for (std::size_t i = 0; i < out.size(); ++i) out[i].used = (*used)[i];
   BOOST_TEST((*engine)->layers().pages().pages_in_use() == 0U);
+  BOOST_TEST((*engine)->image_rows_held() == 0U);
   return out;
 }
 

@@ -47,6 +47,8 @@ BOOST_AUTO_TEST_CASE(never_exceeds_the_tokens_of_a_span) {
       BOOST_REQUIRE_GE(plan.cells(), 1U);
       BOOST_REQUIRE_EQUAL(plan.patch_rows * rules.patch, plan.height);
       BOOST_REQUIRE_EQUAL(plan.patch_columns * rules.patch, plan.width);
+      const auto again = plan_of_patches(plan.patch_rows, plan.patch_columns, rules);
+      BOOST_REQUIRE((again == plan));
     }
   }
 }
@@ -62,6 +64,15 @@ BOOST_AUTO_TEST_CASE(caps_the_ratio_where_a_configuration_has_one) {
 
 BOOST_AUTO_TEST_CASE(needs_a_picture) {
   BOOST_CHECK_THROW(plan_image(0, 5, {}), defect);
+}
+
+BOOST_AUTO_TEST_CASE(knows_grids_that_no_picture_has) {
+  const image_rules rules{.tokens_max = 64};
+  for (const auto& [rows, columns] :
+       {std::pair{0U, 3U}, {3U, 0U}, {93U, 93U}, {0xffffffffU, 1U}, {1U, 193U}})
+    BOOST_TEST(!plan_of_patches(rows, columns, rules));
+  BOOST_TEST(plan_of_patches(1, 183, rules).has_value());  // 61 cells, newline, delimiters
+  BOOST_TEST(!plan_of_patches(1, 184, rules).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(lays_a_span_out_row_by_row) {

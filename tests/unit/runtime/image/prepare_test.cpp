@@ -4,6 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "kernels/base/buffer.hpp"
 #include "kernels/base/check.hpp"
 #include "runtime/image/patches.hpp"
 #include "runtime/image/resample.hpp"
@@ -41,9 +42,8 @@ BOOST_AUTO_TEST_CASE(makes_what_was_planned) {
     BOOST_TEST((made->plan == *plan));
     BOOST_TEST(plan->width == 70U);  // 23 x 17 enlarged to 65 x 48, whole patches
     BOOST_TEST(plan->height == 56U);
-    kernels::matrix_buffer<kernels::bf16> expected(plan->patches(), 588);
-    write_patches(pad_to(decode(file).value(), 70, 56).value(), 14, expected.view());
-    BOOST_TEST((std::ranges::equal(made->patches.span(), expected.span())));
+    BOOST_TEST((made->pixels.width == 70U && made->pixels.height == 56U));
+    BOOST_TEST((made->pixels.pixels == pad_to(decode(file).value(), 70, 56).value().pixels));
   }
 }
 

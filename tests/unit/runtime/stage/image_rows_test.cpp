@@ -17,7 +17,7 @@ using kernels::matrix_buffer;
 
 namespace {
 
-constexpr token_id image = 504;
+constexpr token_id image_token = 504;
 
 std::unique_ptr<stage::model_source> opened(const char* name) {
   return stage::model_source::open(std::string(CEDAR_TEST_DATA) + "/golden/" + name).value();
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(take_their_embeddings_in_order) {
   const auto& config = source->config();
   const auto embedding = source->make_embedding().value();
   const auto tokens = stage::load_embedding(source->checkpoint(), config).value();
-  const auto table = step_of({5, image, image, 6, image});
+  const auto table = step_of({5, image_token, image_token, 6, image_token});
   const auto images = numbered(3, config.width);
   const auto block = embedding.run(table, images.view());
   BOOST_REQUIRE(block);
@@ -73,17 +73,17 @@ BOOST_AUTO_TEST_CASE(need_exactly_one_embedding_each) {
     BOOST_TEST((block.error().code == errc::mismatch));
     BOOST_TEST(block.error().message.find("step 7") != std::string::npos);
   };
-  refused({5, image}, {});
-  refused({5, image}, images.view().rows_from(0, 2));
+  refused({5, image_token}, {});
+  refused({5, image_token}, images.view().rows_from(0, 2));
   refused({5, 6}, images.view().rows_from(0, 1));
-  refused({5, image}, images.view().rows_from(0, 1).cols_from(0, width - 1));
+  refused({5, image_token}, images.view().rows_from(0, 1).cols_from(0, width - 1));
 }
 
 BOOST_AUTO_TEST_CASE(do_not_exist_in_a_model_without_a_tower) {
   const auto source = opened("tiny-12");
-  BOOST_REQUIRE_EQUAL(source->config().image_token, image);
+  BOOST_REQUIRE_EQUAL(source->config().image_token, image_token);
   BOOST_TEST(model::image_token_of(source->config()) == -1);
-  const auto block = source->make_embedding().value().run(step_of({5, image}));
+  const auto block = source->make_embedding().value().run(step_of({5, image_token}));
   BOOST_REQUIRE(block);
   const auto planes = stage::view_planes(*block, source->config()).value();
   BOOST_TEST(std::ranges::count(planes.image_rows, 0) == 2);
@@ -102,15 +102,15 @@ BOOST_AUTO_TEST_CASE(are_never_proposed) {
     kernels::buffer memory(stage::row_bytes(flow::row_kind::head_input, config));
     auto* row = reinterpret_cast<bf16*>(memory.data());
     for (std::size_t i = 0; i < config.width; ++i)
-      row[i] = kernels::to_bf16(kernels::to_float(weights.head.row(image)[i]) /
+      row[i] = kernels::to_bf16(kernels::to_float(weights.head.row(image_token)[i]) /
                                 kernels::to_float(weights.norm[i]));
     const auto proposal = head->run(
         table, stage::make_block(flow::row_kind::head_input, table, config, std::move(memory)), {});
     BOOST_REQUIRE(proposal);
     const auto* logits = reinterpret_cast<const float*>(flow::bytes_of(proposal->logits).data());
-    BOOST_TEST(std::max_element(logits, logits + config.vocabulary) - logits == image);
+    BOOST_TEST(std::max_element(logits, logits + config.vocabulary) - logits == image_token);
     const token_id chosen = proposal->tokens.front().token;
-    BOOST_TEST((chosen == image) == (config.vision.layers == 0), name);
+    BOOST_TEST((chosen == image_token) == (config.vision.layers == 0), name);
     BOOST_TEST(std::isfinite(proposal->tokens.front().log_probability));
   }
 }
