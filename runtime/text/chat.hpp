@@ -2,6 +2,7 @@
 // renders, what chat_json reads from requests, what completion parses out of answers.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -64,10 +65,18 @@ struct tool_call {
   nlohmann::ordered_json arguments;
 };
 
+/// A place in a message's content where an image stands.
+struct content_image {
+  std::size_t offset = 0;  ///< bytes of the content before it
+  std::string url;  ///< as the message has it
+  std::string path;  ///< where the message has it, for errors: "messages[0].content[1].image_url"
+};
+
 /// Members that do not belong to the role must be as they are by default.
 struct chat_message {
   chat_role role = chat_role::user;
   std::string content;
+  std::vector<content_image> images;  ///< user; by offset
 
   std::string reasoning;  ///< assistant
   std::vector<tool_call> tool_calls;  ///< assistant

@@ -43,29 +43,53 @@ result<void> read_string_to(const ordered_json& object, const char* key, std::st
   return {};
 }
 
-/// The text of one block of content.
-result<std::string> read_block(const ordered_json& block) {
-  if (!block.is_object()) return invalid("not an object");
-  const ordered_json& type = member(block, "type");
-  if (type == "text" && member(block, "text").is_string()) return read_string(block, "text");
-  if (type == "text") return invalid("text: missing, or not a string");
-  if (type == "image_url" || type == "image")
-    return invalid("images are not supported in prompts; only blocks of type text are");
-  return invalid("unknown type; only blocks of type text are supported");
+/// An image's URL. Its detail changes nothing: the model has one rule for all sizes.
+result<std::string> read_image_url(const ordered_json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object() || !member(value, "url").is_string())
+    return invalid("image_url: must be an object with a url, or the url");
+  for (const auto& [key, of] : value.items()) {
+    const bool detail = key == "detail" && (of == "auto" || of == "low" || of == "high");
+    if (key != "url" && !detail && !of.is_null())
+      return invalid("image_url." + key +
+                     ": beside the url only a detail of auto, low or high is known");
+  }
+  return read_string(value, "url");
 }
 
-result<std::string> read_content(const ordered_json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return invalid("content: must be a string or a list of text blocks");
-  if (value.empty()) return invalid("content: an empty list");
-  std::string out;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    const result<std::string> block = read_block(value[i]);
-    if (!block) return fail(block.error().with(element_path("content", i)));
-    if (i > 0) out += blank_line;
-    out += *block;
+/// Appends one block to the content.
+result<void> read_block(const ordered_json& block, chat_message& to) {
+  if (!block.is_object()) return invalid("not an object");
+  const ordered_json& type = member(block, "type");
+  if (type == "text") {
+    if (!member(block, "text").is_string()) return invalid("text: missing, or not a string");
+    to.content += member(block, "text").get_ref<const std::string&>();
+    return {};
   }
-  return out;
+  if (type != "image_url")
+    return invalid("unknown type; only blocks of type text and image_url are supported");
+  result<std::string> url = read_image_url(member(block, "image_url"));
+  if (!url) return fail(url.error());
+  to.images.push_back({to.content.size(), std::move(*url), {}});
+  return {};
+}
+
+result<void> read_content(const ordered_json& value, chat_message& to) {
+  if (value.is_string()) {
+    to.content = value.get<std::string>();
+    return {};
+  }
+  if (!value.is_array()) return invalid("content: must be a string or a list of blocks");
+  if (value.empty()) return invalid("content: an empty list");
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (i > 0) to.content += blank_line;
+    const std::size_t images = to.images.size();
+    const std::string path = element_path("content", i);
+    if (const result<void> block = read_block(value[i], to); !block)
+      return fail(block.error().with(path));
+    if (to.images.size() > images) to.images.back().path = path + ".image_url";
+  }
+  return {};
 }
 
 /// The name, and the namespace if one is given separately: it must not contradict the name's own.
@@ -214,9 +238,7 @@ result<chat_message> read_message(const ordered_json& message) {
   const ordered_json& content = member(message, "content");
   if (content.is_null() && out.role != chat_role::assistant) return invalid("content: missing");
   if (!content.is_null()) {
-    result<std::string> read = read_content(content);
-    if (!read) return fail(read.error());
-    out.content = std::move(*read);
+    if (const result<void> read = read_content(content, out); !read) return fail(read.error());
   }
   for (const result<void>& read :
        {read_string_to(message, "reasoning_content", out.reasoning),
@@ -246,6 +268,7 @@ result<std::vector<chat_message>> read_messages(const ordered_json& list) {
   for (std::size_t i = 0; i < list.size(); ++i) {
     result<chat_message> message = read_message(list[i]);
     if (!message) return fail(message.error().with(message_path(i)));
+    for (content_image& image : message->images) image.path = message_path(i) + "." + image.path;
     out.push_back(std::move(*message));
   }
   return out;

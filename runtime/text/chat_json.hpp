@@ -15,7 +15,8 @@
 namespace cedar::text {
 
 /// A list of {"role": ..., "content": ...}. Content is a string or a list of {"type": "text",
-/// "text": ...}, which are joined by blank lines; an assistant's may be missing or null. More keys:
+/// "text": ...} and {"type": "image_url", "image_url": {"url": ...} or ...}, which are joined by
+/// blank lines; an assistant's may be missing or null. More keys:
 /// reasoning_content, tool_calls, tool_call_id, tools, response_format, task, and wo_eos (the
 /// assistant's message goes on). Ignored: name, refusal, annotations, and whatever is null.
 ///

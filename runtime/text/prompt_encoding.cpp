@@ -171,9 +171,20 @@ class renderer {
       if (!std::exchange(first, false)) write_.text(blank_line);
       const bool result = part->role == chat_role::tool;
       if (result) write_.text("<tool_result>");
-      write_.text(part->content);
+      content(*part);
       if (result) write_.text("</tool_result>");
     }
+  }
+
+  void content(const chat_message& message) {
+    const std::string_view text = message.content;
+    std::size_t done = 0;
+    for (const content_image& image : message.images) {
+      write_.text(text.substr(done, image.offset - done));
+      write_.control(control::image);
+      done = image.offset;
+    }
+    write_.text(text.substr(done));
   }
 
   result<void> assistant(const chat_message& message, std::size_t i) {
@@ -263,6 +274,14 @@ result<std::vector<prompt_piece>> encode_prompt(std::span<const chat_message> me
                     std::any_of(messages.begin(), messages.end(),
                                 [](const chat_message& one) { return !one.tools.empty(); });
   return renderer(*turns, options, keep).render();
+}
+
+std::vector<const content_image*> images_of(std::span<const chat_message> messages,
+                                            const prompt_options& options) {
+  std::vector<const content_image*> out;
+  for (std::size_t i = options.context_messages; i < messages.size(); ++i)
+    for (const content_image& image : messages[i].images) out.push_back(&image);
+  return out;
 }
 
 std::vector<prompt_piece> continuation_prompt(std::string_view text) {

@@ -5,7 +5,9 @@
 // 2. The pieces' texts joined are, byte for byte, the prompt of the released encoder; where that
 //    one silently loses something (a task that nobody could answer), this one refuses.
 // 3. Neighbouring text is one piece: its tokens do not depend on how it was put together.
-// Images are not rendered here. Answers are read by completion.hpp.
+// 4. An image is one control token here, "<｜deepseek_image｜>": its placeholder, for whoever knows
+//    how many positions it takes (session::place_images).
+// Answers are read by completion.hpp.
 #pragma once
 
 #include <cstddef>
@@ -45,9 +47,13 @@ struct prompt_options {
 /// Errors: invalid_argument, naming the message by index: nothing to render, effort outside
 /// 1..100, members that do not belong to the role, a task that is not answered or on the wrong
 /// role, `continued` before the last message, arguments that are neither object nor string, JSON
-/// nested too deeply, text that is not UTF-8.
+/// nested too deeply, text that is not UTF-8, an image within a character or beyond the content.
 result<std::vector<prompt_piece>> encode_prompt(std::span<const chat_message> messages,
                                                 const prompt_options& options);
+
+/// The images of the prompt that encode_prompt() makes, in the order of their placeholders.
+std::vector<const content_image*> images_of(std::span<const chat_message> messages,
+                                            const prompt_options& options);
 
 /// `text` to be continued: begin of sequence, then the text, in which nothing is control.
 std::vector<prompt_piece> continuation_prompt(std::string_view text);

@@ -17,6 +17,7 @@ inline constexpr std::string_view assistant = "<｜Assistant｜>";
 inline constexpr std::string_view latest_reminder = "<｜latest_reminder｜>";
 inline constexpr std::string_view think_begin = "<think>";
 inline constexpr std::string_view think_end = "</think>";
+inline constexpr std::string_view image = "<｜deepseek_image｜>";
 inline constexpr std::string_view dsml = "｜DSML｜";
 
 /// Those that must not occur in the reasoning and the content of a completion.

@@ -24,7 +24,8 @@ result<void> check_members(const chat_message& message) {
   };
   using enum chat_role;
   for (const result<void>& checked :
-       {belongs(!message.reasoning.empty(), "reasoning", {assistant}),
+       {belongs(!message.images.empty(), "images", {user}),
+        belongs(!message.reasoning.empty(), "reasoning", {assistant}),
         belongs(!message.tool_calls.empty(), "tool calls", {assistant}),
         belongs(message.continued, "continuation", {assistant}),
         belongs(!message.tool_call_id.empty(), "tool call id", {tool}),
@@ -64,6 +65,21 @@ result<void> check_text(const chat_message& message) {
   for (const std::string* text : {&message.content, &message.reasoning})
     if (const auto offset = first_invalid_utf8(*text))
       return invalid("not UTF-8 at byte " + std::to_string(*offset));
+  return {};
+}
+
+/// Images stand between characters of the content, in order.
+result<void> check_images(const chat_message& message) {
+  std::size_t before = 0;
+  for (const content_image& image : message.images) {
+    const bool inside =
+        image.offset < message.content.size() &&
+        (static_cast<unsigned char>(message.content[image.offset]) & 0xc0U) == 0x80U;
+    if (image.offset < before || image.offset > message.content.size() || inside)
+      return invalid("no place for an image at byte " + std::to_string(image.offset) +
+                     " of the content");
+    before = image.offset;
+  }
   return {};
 }
 
@@ -122,7 +138,7 @@ result<std::vector<chat_turn>> make_turns(std::span<const chat_message> messages
   std::vector<chat_turn> turns;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const chat_message& message = messages[i];
-    for (const auto check : {check_members, check_json, check_text})
+    for (const auto check : {check_members, check_json, check_text, check_images})
       if (const result<void> checked = check(message); !checked)
         return fail(checked.error().with(message_path(i)));
     const bool users = in_users_turn(message.role);

@@ -25,6 +25,8 @@ fuzz_material fuzz_corpus() {
 "name":"n::lookup","arguments":"{\"q\":\"\\u00e9\",\"n\":1.50}"}},{"id":"c2","function":{"name":"f",
 "arguments":{"a":[1,-2e30,null]}}}]},{"role":"tool","tool_call_id":"c2","content":"two"},
 {"role":"tool","tool_call_id":"c1","content":"one"},{"role":"user","content":"go on"}])",
+       R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"a","detail":"low"}},
+{"type":"text","text":"<｜deepseek_image｜>"},{"type":"image_url","image_url":"b"}]}])",
        R"([{"role":"user","content":"x","task":"action"},{"role":"assistant","content":"y"},
 {"role":"latest_reminder","content":"noon"},{"role":"system","content":"b"},
 {"role":"assistant","content":"z","wo_eos":true}])"},
@@ -105,6 +107,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       continue;
     }
     check_pieces(*whole);
+    const auto places = std::ranges::count_if(*whole, [](const prompt_piece& piece) {
+      return piece.control && piece.text == controls.back();
+    });
+    CEDAR_ASSERT(places == std::ssize(images_of(*messages, options)), "places and images");
     CEDAR_ASSERT(whole->front().text == "<｜begin▁of▁sentence｜>", "no beginning");
     options.context_messages = messages->size() - 1;
     const auto rest = encode_prompt(*messages, options);

@@ -64,11 +64,9 @@ constexpr prompt_options keeping{.mode = chat_mode::thinking, .keep_reasoning = 
 BOOST_AUTO_TEST_SUITE(prompts_of_conversations)
 
 BOOST_AUTO_TEST_CASE(all_recorded_prompts_agree) {
-  // Prompts with images need the image encoder.
-  const std::vector<std::string> with_images = {"image block", "two images and text thinking"};
   const ordered_json& cases = vectors().at("encode");
   BOOST_TEST_REQUIRE(cases.size() == 53U);
-  std::vector<std::string> skipped;
+  std::size_t images = 0;
   for (const ordered_json& one : cases) {
     const std::string name = one.at("name");
     BOOST_TEST_CONTEXT(name) {
@@ -77,17 +75,18 @@ BOOST_AUTO_TEST_CASE(all_recorded_prompts_agree) {
       options.context_messages = list.size();
       for (const ordered_json& message : one.at("messages")) list.push_back(message);
       const auto messages = read_messages(list);
-      if (!one.at("images").empty()) {
-        skipped.push_back(name);
-        BOOST_TEST(messages.error().message.find("images are not supported") != std::string::npos);
-        continue;
-      }
       BOOST_REQUIRE_MESSAGE(messages.has_value(), (messages ? "" : messages.error().message));
       const auto encoded = encode_prompt(*messages, options);
       BOOST_REQUIRE_MESSAGE(encoded.has_value(), (encoded ? "" : encoded.error().message));
       const std::string prompt = one.at("prompt");
       BOOST_TEST(joined(*encoded) == prompt);
       check_pieces(*encoded);
+      std::vector<std::string> urls;
+      for (const content_image* image : images_of(*messages, options)) urls.push_back(image->url);
+      std::vector<std::string> expected;
+      for (const ordered_json& image : one.at("images")) expected.push_back(image.at("url"));
+      BOOST_TEST(urls == expected, boost::test_tools::per_element());
+      images += urls.size();
       // Only this one has control strings in a message: they must not become tokens.
       const bool forged = name == "unicode and specials in text";
       const tokens made = tokenize(released_tokenizer(), *encoded).value();
@@ -96,7 +95,7 @@ BOOST_AUTO_TEST_CASE(all_recorded_prompts_agree) {
       BOOST_TEST(released_tokenizer().decode(made).value() == prompt);
     }
   }
-  BOOST_TEST(skipped == with_images, boost::test_tools::per_element());
+  BOOST_TEST(images == 3U);
 }
 
 BOOST_AUTO_TEST_CASE(recorded_efforts_are_refused) {
@@ -159,6 +158,50 @@ BOOST_AUTO_TEST_CASE(neighbouring_text_is_one_piece) {
   BOOST_TEST((continuation_prompt("a<think>") ==
               pieces{{"<｜begin▁of▁sentence｜>", true}, {"a<think>", false}}));
   BOOST_TEST((continuation_prompt("") == pieces{{"<｜begin▁of▁sentence｜>", true}}));
+}
+
+BOOST_AUTO_TEST_CASE(an_image_is_one_control_token_at_its_place) {
+  const pieces expected = {{"<｜begin▁of▁sentence｜>", true},
+                           {"<｜User｜>", true},
+                           {"é\n\n", false},
+                           {"<｜deepseek_image｜>", true},
+                           {"\n\nb", false},
+                           {"<｜Assistant｜>", true},
+                           {"</think>", true}};
+  chat_message message;
+  message.content = "é\n\n\n\nb";
+  message.images = {{4, "u", "p"}};
+  const auto encoded = [&] { return encode_prompt(std::span(&message, 1), {}); };
+  BOOST_REQUIRE(encoded());
+  BOOST_TEST((*encoded() == expected));
+  const auto refused = [&](std::vector<content_image> images) {
+    message.images = std::move(images);
+    BOOST_REQUIRE(!encoded());
+    BOOST_TEST(encoded().error().message.find("messages[0]: no place for an image at byte") !=
+               std::string::npos);
+  };
+  refused({{1, "u", "p"}});
+  refused({{99, "u", "p"}});
+  refused({{4, "u", "p"}, {2, "u", "p"}});
+  message.images = {{0, "u", "p"}};
+  for (const chat_role role :
+       {chat_role::system, chat_role::assistant, chat_role::tool, chat_role::latest_reminder}) {
+    message.role = role;
+    BOOST_REQUIRE(!encoded());
+    BOOST_TEST(encoded().error().message.find("has no images") != std::string::npos);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(images_of_a_context_are_not_the_prompts) {
+  const auto read = read_messages(ordered_json::parse(R"([
+    {"role": "user", "content": [{"type": "image_url", "image_url": "a"}]},
+    {"role": "assistant", "content": "x"},
+    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "b"}}]}])"));
+  BOOST_REQUIRE(read);
+  const auto images = images_of(*read, {.context_messages = 1});
+  BOOST_REQUIRE_EQUAL(images.size(), 1U);
+  BOOST_TEST(images.front()->url == "b");
+  BOOST_TEST(images.front()->path == "messages[2].content[0].image_url");
 }
 
 BOOST_AUTO_TEST_CASE(a_title_follows_the_end_of_an_assistants_message) {
