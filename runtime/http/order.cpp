@@ -40,6 +40,12 @@ api_result<std::vector<token_id>> order_maker::tokens_of(
         return tl::unexpected(bad_request(
             fmt::format("token {} is outside the vocabulary of {}", id, limits_.vocabulary),
             "prompt"));
+    if (limits_.image_token >= 0 && std::ranges::find(*ids, limits_.image_token) != ids->end())
+      return tl::unexpected(bad_request(
+          fmt::format("token {} stands for an image, which comes as an image_url of a chat's "
+                      "message; leave it out",
+                      limits_.image_token),
+          "prompt"));
     return *ids;
   }
   auto out = text::tokenize(vocabulary_, text::continuation_prompt(std::get<std::string>(prompt)));
@@ -62,12 +68,23 @@ api_result<generation_order> order_maker::make(const chat_ask& ask) const {
   if (!pieces) return tl::unexpected(bad_request(pieces.error().message, "messages"));
   auto tokens = text::tokenize(vocabulary_, *pieces);
   if (!tokens) return tl::unexpected(bad_request(tokens.error().message, "messages"));
+  auto images = read_images(ask, limits_, *tokens);
+  if (!images) return tl::unexpected(images.error());
   auto out = make(response_kind::chat, ask, {std::move(*tokens)});
   if (!out) return out;
+  out->images = std::move(*images);
   // An answer that goes on where a message stops, or one to a task, has no reasoning.
   const text::chat_message& last = ask.messages.back();
   out->chat = last.continued || last.task ? text::chat_mode::chat : ask.frame.mode;
   return out;
+}
+
+api_result<void> decode_images(generation_order& order, const image::image_rules& rules) {
+  const auto images = decode(order.images, rules);
+  if (!images) return tl::unexpected(images.error());
+  order.images.clear();
+  for (session::generation_request& request : order.requests) request.images = *images;
+  return {};
 }
 
 api_result<std::uint32_t> order_maker::new_tokens_of(const generation_ask& ask, std::size_t length,

@@ -11,6 +11,7 @@
 #include "runtime/http/api_request.hpp"
 #include "runtime/http/api_response.hpp"
 #include "runtime/http/chat_request.hpp"
+#include "runtime/http/order_images.hpp"
 #include "runtime/session/service.hpp"
 #include "runtime/text/tokenizer.hpp"
 
@@ -27,6 +28,7 @@ struct served_model {
 struct generation_order {
   response_head head;
   std::vector<session::generation_request> requests;  ///< of choices 0, 1, ...
+  std::vector<sent_image> images;  ///< of every request's prompt; until decode_images()
   std::vector<std::string> stops;
   std::optional<text::chat_mode> chat;  ///< nothing: plain text
   bool scored = false;
@@ -39,6 +41,10 @@ struct generation_order {
   std::uint64_t tokens_most = 0;
 };
 
+/// Decodes the images of an order and gives them to its requests; last of all, when the order is
+/// let in, because it costs most. Errors: those of decode().
+api_result<void> decode_images(generation_order& order, const image::image_rules& rules);
+
 class order_maker {
  public:
   /// The arguments outlive the maker.
@@ -46,9 +52,10 @@ class order_maker {
               const session::service_limits& limits)
       : model_(model), vocabulary_(vocabulary), limits_(limits) {}
 
-  /// Errors: 404 (another model), 400 (a prompt that does not fit the context or the vocabulary; a
-  /// prompt and an answer that all KV there is could not hold; sampling options beyond their
-  /// rules). An answer that the client did not limit is limited to what fits.
+  /// Errors: 404 (another model), 400 (a prompt that does not fit the context or the vocabulary,
+  /// or names the image token; images as read_images() refuses them; a prompt and an answer that
+  /// all KV there is could not hold; sampling options beyond their rules). An answer that the
+  /// client did not limit is limited to what fits.
   api_result<generation_order> make(const completion_ask& ask) const;
   api_result<generation_order> make(const chat_ask& ask) const;
 

@@ -27,7 +27,7 @@ const layer_table& layers() {
        {"runtime/model", "runtime/vision", "runtime/memory", "runtime/store", "runtime/text",
         "runtime/flow"}},
 
-      {"runtime/http", {"runtime/session", "runtime/text", "runtime/flow"}},
+      {"runtime/http", {"runtime/session", "runtime/image", "runtime/text", "runtime/flow"}},
       {"runtime/http/client", {"runtime/base"}},
       {"runtime/synthetic", {"runtime/model", "runtime/store", "runtime/base"}},
       {"runtime/wire", {"runtime/flow", "schemas"}},

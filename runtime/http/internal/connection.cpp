@@ -229,6 +229,9 @@ void connection::begin(generation_order order) {
   auto place =
       shared_.door.enter(static_cast<std::uint32_t>(order.requests.size()), order.tokens_most);
   if (!place) return refuse(place.error());
+  if (!order.images.empty())
+    if (const auto decoded = decode_images(order, *shared_.limits.images); !decoded)
+      return refuse(decoded.error());
   // SHARED: with the generation, which lets go of its listener when it is over or abandoned.
   const auto self = shared_from_this();
   generation_listener listener;
