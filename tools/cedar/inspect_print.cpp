@@ -166,8 +166,7 @@ void print_sizes(const summary& s, std::ostream& out) {
 std::vector<model::component_total> not_placed(const summary& s) {
   std::vector<model::component_total> parts;
   for (const model::component_total& total : s.totals)
-    if (total.part == model::component::dspark || total.part == model::component::vision)
-      parts.push_back(total);
+    if (total.part == model::component::vision) parts.push_back(total);
   return parts;
 }
 
