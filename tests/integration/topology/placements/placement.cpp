@@ -4,6 +4,7 @@
 #include <boost/test/unit_test.hpp>
 #include <map>
 #include <random>
+#include <tuple>
 
 #include "kernels/registry/registry.hpp"
 #include "runtime/local/local_engine.hpp"
@@ -25,6 +26,12 @@ T value_of(result<T> made) {
 
 std::uint32_t layers() {
   return model_of_placements().config().layers;
+}
+
+std::uint32_t last_node_of(const placement& p) {
+  std::uint32_t last = std::max({p.engram_node, p.head_node, p.drafter_node.value_or(0)});
+  for (const std::uint32_t node : p.nodes) last = std::max(last, node);
+  return last;
 }
 
 std::set<std::uint32_t> split_owners(const placement& p) {
@@ -49,6 +56,7 @@ std::ostream& operator<<(std::ostream& out, const placement& p) {
   for (const std::uint32_t node : p.nodes) out << ' ' << node;
   out << ", gather";
   for (const std::uint32_t owner : p.gather) out << ' ' << owner;
+  if (p.drafter_node) out << ", drafter on node " << *p.drafter_node;
   return out << ", " << p.rows_per_step << " rows a step, " << (p.bounded ? "bounded" : "exact");
 }
 
@@ -90,9 +98,14 @@ placement random_placement(std::uint64_t seed) {
   return p;
 }
 
+placement with_drafter(placement p, std::uint64_t seed) {
+  const std::uint32_t nodes = last_node_of(p) + 1;
+  p.drafter_node = seed % 3 == 0 ? nodes : static_cast<std::uint32_t>(seed / 3 % nodes);
+  return p;
+}
+
 std::string topology_text(const placement& p) {
-  std::uint32_t last_node = std::max(p.engram_node, p.head_node);
-  for (const std::uint32_t node : p.nodes) last_node = std::max(last_node, node);
+  const std::uint32_t last_node = last_node_of(p);
   std::string text = "cedar: 1\nnodes:\n";
   for (std::uint32_t n = 0; n <= last_node; ++n)
     text += "  node" + std::to_string(n) + ": {address: 127.0.0.1}\n";
@@ -110,6 +123,7 @@ std::string topology_text(const placement& p) {
     first = last + 1;
   }
   text += "  head: {device: cpu" + std::to_string(p.head_node) + "}\n";
+  if (p.drafter_node) text += "  drafter: {device: cpu" + std::to_string(*p.drafter_node) + "}\n";
   const auto owners = split_owners(p);
   if (!owners.empty()) text += "splits:\n";
   for (const std::uint32_t owner : owners)
@@ -117,10 +131,11 @@ std::string topology_text(const placement& p) {
             ", mode: " + (p.gather.contains(owner) ? "gather" : "mirror") + "}\n";
   text +=
       p.processes ? "transport: {kind: ucx, tls: [tcp, self]}\n" : "transport: {kind: loopback}\n";
-  // One step at a time: then the steps are those of the local engine.
+  // One step at a time: then the steps are those of the local engine; with drafts if there is
+  // nobody whose step could come before they do.
   return text + "limits: {rows_per_step: " + std::to_string(p.rows_per_step) +
-         ", requests: " + std::to_string(requests_max) + ", context: " + std::to_string(context) +
-         ", steps_in_flight: 1}\n";
+         ", requests: " + std::to_string(p.drafter_node ? 1 : requests_max) +
+         ", context: " + std::to_string(context) + ", steps_in_flight: 1}\n";
 }
 
 std::vector<session::generation_request> placement_requests(bool bounded) {
@@ -141,14 +156,15 @@ std::vector<session::generation_request> placement_requests(bool bounded) {
 }
 
 const expected_run& expected_of(const session::scheduler_limits& limits, bool bounded) {
-  static std::map<std::pair<std::uint32_t, bool>, expected_run> known;
-  const auto [found, made] = known.try_emplace({limits.rows_per_step, bounded});
+  static std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, expected_run> known;
+  const auto [found, made] =
+      known.try_emplace({limits.rows_per_step, limits.draft_tokens_max, bounded});
   expected_run& out = found->second;
   if (!made) return out;
   static const auto backend = kernels::make_backend("cpu");
-  const auto engine = value_of(
-      local::local_engine::open(model_of_placements(), *backend,
-                                {limits.rows_per_step, limits.requests_max, limits.context_max}));
+  local::engine_options options{limits.rows_per_step, limits.requests_max, limits.context_max};
+  options.draft_tokens = limits.draft_tokens_max;
+  const auto engine = value_of(local::local_engine::open(model_of_placements(), *backend, options));
   session::step_scheduler scheduler(limits);
   const auto ids = value_of(scheduler.submit(placement_requests(bounded)));
   while (const auto table = scheduler.next_step()) {
@@ -156,6 +172,7 @@ const expected_run& expected_of(const session::scheduler_limits& limits, bool bo
     const auto outcome = value_of(scheduler.accept(proposal));
     engine->apply(outcome.verdict);
     out.tables.push_back(*table);
+    out.orders.push_back(outcome.orders);
     for (const session::row_event& event : outcome.events) {
       const auto request = std::ranges::find(ids, event.request) - ids.begin();
       out.rows.push_back({static_cast<std::size_t>(request),
@@ -164,6 +181,7 @@ const expected_run& expected_of(const session::scheduler_limits& limits, bool bo
                           event.log_probability,
                           {event.logits.begin(), event.logits.end()}});
     }
+    BOOST_REQUIRE(engine->offer_drafts(scheduler, *table, outcome));
   }
   return out;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <string>
@@ -20,6 +21,7 @@ struct placement {
   std::set<std::uint32_t> gather;  ///< owners split by `gather`; other split owners by `mirror`
   std::uint32_t rows_per_step = 64;
   bool bounded = false;
+  std::optional<std::uint32_t> drafter_node;  ///< then requests run one after another
   bool processes = false;  ///< nodes are processes that talk UCX; else all in this process
 
   friend std::ostream& operator<<(std::ostream& out, const placement& p);
@@ -32,6 +34,9 @@ const stage::model_source& model_of_placements();
 placement two_way(std::uint32_t layer, bool gather);
 /// Two to five stages anywhere on up to four nodes. A seed is a placement.
 placement random_placement(std::uint64_t seed);
+
+/// The same with a drafter, on one of its nodes or, every third time, on one of its own.
+placement with_drafter(placement p, std::uint64_t seed);
 
 std::string topology_text(const placement& p);
 
@@ -52,6 +57,7 @@ struct placed_row {
 /// The local engine's answer, with the steps that it took.
 struct expected_run {
   std::vector<flow::step_table> tables;
+  std::vector<std::vector<flow::draft_order>> orders;  ///< after each of them
   std::vector<placed_row> rows;
 };
 const expected_run& expected_of(const session::scheduler_limits& limits, bool bounded);

@@ -1,12 +1,15 @@
 // Goal: wherever tiny-40 is cut and wherever its parts lie, the answers are those of one process,
 // bit for bit; the declared edges carry the declared bytes; no process maps what is not placed on
-// it. Method: all 39 cuts with both kinds of splits and 100 random placements, as nodes of one
-// process; 12 of them, or all (the suite that is disabled by default), as processes over UCX.
+// it, and no one but the drafter's its draft blocks. Method: all 39 cuts with both kinds of splits
+// and 100 random placements, as nodes of one process; 12 of them, or all (the suite that is
+// disabled by default), as processes over UCX.
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <map>
+#include <thread>
 
+#include "runtime/model/manifest.hpp"
 #include "tests/integration/topology/placements/placement.hpp"
 #include "tests/support/temporary_folder.hpp"
 #include "topology/launch/cluster.hpp"
@@ -35,18 +38,21 @@ void check_edges(const topology::plan& plan, const expected_run& expected,
         bytes[{event.track, event.step}] += event.bytes;
   for (const topology::edge_plan& edge : plan.edges()) {
     if (edge.kind == topology::edge_kind::tap) continue;
-    for (const flow::step_table& table : expected.tables) {
+    for (std::size_t i = 0; i < expected.tables.size(); ++i) {
+      const flow::step_table& table = expected.tables[i];
+      topology::draft_counts drafts{expected.orders[i].size()};
+      for (const flow::draft_order& order : expected.orders[i]) drafts.tokens += order.tokens_max;
       const auto carried = bytes.extract(std::pair(edge.name, table.step.value));
-      BOOST_TEST((carried ? carried.mapped() : 0) == plan.expected_bytes(edge.id, table),
+      const std::uint64_t declared = plan.expected_bytes(edge.id, table, drafts);
+      BOOST_TEST((carried ? carried.mapped() : 0) == declared,
                  edge.name << ", step " << table.step.value << ": "
-                           << (carried ? carried.mapped() : 0) << " bytes, declared "
-                           << plan.expected_bytes(edge.id, table));
+                           << (carried ? carried.mapped() : 0) << " bytes, declared " << declared);
     }
   }
   BOOST_TEST(bytes.empty(), (bytes.empty() ? "" : "not declared: " + bytes.begin()->first.first));
 }
 
-/// Every unit computes every row of a step once, in however many stretches.
+/// Every part of the model computes every row of a step once, in however many stretches.
 void check_rows(const topology::plan& plan, const expected_run& expected,
                 const std::vector<topology::node_report>& reports) {
   std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> rows;  // by unit and step
@@ -55,11 +61,20 @@ void check_rows(const topology::plan& plan, const expected_run& expected,
       if (event.kind == static_cast<std::uint8_t>(trace_kind::compute))
         rows[{event.track, event.step}] += event.rows;
   for (const topology::unit_plan& unit : plan.units()) {
-    if (std::holds_alternative<topology::scheduler_role>(unit.role)) continue;
+    if (std::holds_alternative<topology::scheduler_role>(unit.role) ||
+        std::holds_alternative<topology::drafter_role>(unit.role))
+      continue;
     for (const flow::step_table& table : expected.tables)
       BOOST_TEST((rows[{unit.name, table.step.value}]) == table.rows_count(),
                  unit.name << ", step " << table.step.value);
   }
+}
+
+std::set<std::string> tensors_of_drafter() {
+  std::set<std::string> out;
+  for (const auto& tensor : model::manifest(model_of_placements().config()))
+    if (model::in_drafter(tensor)) out.insert(tensor.name);
+  return out;
 }
 
 /// Every process maps the tensors of its units, and no others.
@@ -68,6 +83,7 @@ void check_weights(const topology::plan& plan, const std::vector<topology::node_
     std::set<std::string> placed;
     for (const topology::unit_id unit : plan.find_node(report.node)->units) {
       const topology::unit_role& role = plan[unit].role;
+      if (std::holds_alternative<topology::drafter_role>(role)) placed.merge(tensors_of_drafter());
       for (const auto& tensor : model_of_placements().checkpoint().tensors()) {
         const std::string& name = tensor.name;
         const bool table = name.find(".engram.embed.") != std::string::npos;
@@ -86,6 +102,36 @@ void check_weights(const topology::plan& plan, const std::vector<topology::node_
     BOOST_TEST(std::set<std::string>(report.tensors.begin(), report.tensors.end()) == placed,
                boost::test_tools::per_element());
   }
+}
+
+bool is_message_of(const topology::traced& event, const topology::edge_plan& edge) {
+  return event.kind == static_cast<std::uint8_t>(trace_kind::message) && event.track == edge.name;
+}
+
+/// Nothing waits for what the drafter hears of the last step: it may still be on its way.
+bool all_heard_by_drafter(const topology::plan& plan, std::size_t steps,
+                          const std::vector<topology::node_report>& reports) {
+  return std::ranges::all_of(plan.edges(), [&](const topology::edge_plan& edge) {
+    if (plan[edge.consumer].name != "drafter" || edge.kind == topology::edge_kind::draft_orders)
+      return true;
+    std::size_t messages = 0;
+    for (const topology::node_report& report : reports)
+      for (const topology::traced& event : report.events) messages += is_message_of(event, edge);
+    return messages == steps;
+  });
+}
+
+/// What every node recorded, with all that belongs to the steps.
+std::vector<topology::node_report> whole_reports(topology::cluster& cluster, std::size_t steps) {
+  std::vector<topology::node_report> out = cluster.reports();
+  for (int more = 0; more < 1000 && !all_heard_by_drafter(cluster.topology(), steps, out); ++more) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (topology::node_report& late : cluster.reports()) {
+      auto& events = std::ranges::find(out, late.node, &topology::node_report::node)->events;
+      events.insert(events.end(), late.events.begin(), late.events.end());
+    }
+  }
+  return out;
 }
 
 void check(placement p, bool processes) {
@@ -119,7 +165,7 @@ void check(placement p, bool processes) {
   for (std::size_t i = 0; i < rows.size(); ++i)
     BOOST_REQUIRE_MESSAGE(rows[i] == expected.rows[i],
                           "request " << rows[i].request << ", position " << rows[i].position);
-  const auto reports = cluster.reports();
+  const auto reports = whole_reports(cluster, expected.tables.size());
   check_edges(cluster.topology(), expected, reports);
   check_rows(cluster.topology(), expected, reports);
   if (processes) {
@@ -140,6 +186,18 @@ BOOST_DATA_TEST_CASE(in_one_process, data::xrange(2 * cuts_count + random_count)
 BOOST_DATA_TEST_CASE(as_processes, data::make({2, 9, 24, 37, 38, 41, 56, 71, 80, 101, 133, 166}),
                      index) {
   check(placement_of(index), true);
+}
+
+// Cuts between the target layers and before them, then random placements.
+BOOST_DATA_TEST_CASE(with_a_drafter_in_one_process,
+                     data::make({3, 24, 37, 38, 57, 71, 72, 73, 74, 75, 76, 77}) +
+                         data::xrange(2 * cuts_count, 2 * cuts_count + 16),
+                     index) {
+  check(with_drafter(placement_of(index), static_cast<std::uint64_t>(index)), false);
+}
+
+BOOST_DATA_TEST_CASE(with_a_drafter_as_processes, data::make({38, 72, 75, 80, 101}), index) {
+  check(with_drafter(placement_of(index), static_cast<std::uint64_t>(index)), true);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
