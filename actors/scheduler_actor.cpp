@@ -27,7 +27,12 @@ struct open_orders {
   caf::actor_clock::time_point since;
 };
 
+double seconds(caf::actor_clock::duration_type time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 struct scheduler_state {
+  std::optional<session::draft_policy> policy;
   std::optional<session::step_scheduler> core;
   session::drafter* drafter = nullptr;
   scheduler_listener listener;
@@ -91,7 +96,7 @@ struct scheduler_state {
     } else if (auto* proposal = std::get_if<flow::proposal>(&message)) {
       proposals.push_back(std::move(*proposal));
     } else if (const auto* answers = std::get_if<flow::draft_answers>(&message)) {
-      if (const result<void> taken = take_drafts(*answers); !taken) return taken;
+      if (const result<void> taken = take_drafts(*answers, now); !taken) return taken;
     } else {
       return fail(errc::malformed,
                   "the scheduler got a message it does not take: " + std::string(kind_of(message)));
@@ -117,7 +122,7 @@ struct scheduler_state {
   }
 
   /// One for each order, in their order: a request without an answer would wait for ever.
-  result<void> take_drafts(const flow::draft_answers& answers) {
+  result<void> take_drafts(const flow::draft_answers& answers, caf::actor_clock::time_point now) {
     const auto open = drafts_open.find(answers.step);
     const auto answers_it = [](const flow::draft_order& order, const flow::draft& draft) {
       return order.request == draft.request && order.position == draft.position &&
@@ -127,6 +132,9 @@ struct scheduler_state {
         !std::ranges::equal(open->second.orders, answers.drafts, answers_it))
       return fail(errc::mismatch, "the drafts after step " + std::to_string(answers.step.value) +
                                       " do not answer its orders");
+    if (policy)
+      policy->drafts_took(static_cast<std::uint32_t>(answers.drafts.size()),
+                          seconds(now - open->second.since));
     drafts_open.erase(open);
     return offer(answers.drafts);
   }
@@ -154,6 +162,7 @@ struct scheduler_state {
   result<void> accept(const flow::proposal& proposal, caf::actor_clock::time_point now) {
     const auto outcome = core->accept(proposal);
     if (!outcome) return fail(outcome.error());
+    if (policy) policy->step_took(seconds(now - started.at(proposal.step)));
     edges->send(outcome->verdict);
     listener.on_rows(proposal, outcome->events);
     for (const session::row_event& event : outcome->events)
@@ -234,7 +243,9 @@ void judge(scheduler_pointer self, std::chrono::milliseconds deadline) {
 
 scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
                                                   const std::shared_ptr<scheduler_config>& config) {
-  self->state.core.emplace(config->limits);
+  if (config->draft_policy)
+    self->state.policy.emplace(config->limits.draft_tokens_max, config->limits.rows_per_step);
+  self->state.core.emplace(config->limits, self->state.policy ? &*self->state.policy : nullptr);
   self->state.listener = config->listener;
   self->state.drafter = config->drafter;
   self->state.edges = std::make_unique<edge_set>(

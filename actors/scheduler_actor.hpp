@@ -47,6 +47,7 @@ struct scheduler_config {
   trace_recorder* trace = nullptr;  ///< outlives the actor
   /// Drafts instead of a unit of the pipeline; called in the actor's context. Outlives the actor.
   session::drafter* drafter = nullptr;
+  bool draft_policy = false;  ///< drafts as far as it pays (session::draft_policy), not always
 };
 
 scheduler_actor spawn_scheduler(caf::actor_system& system, scheduler_config config);

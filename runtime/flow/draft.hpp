@@ -29,7 +29,7 @@ struct draft {
   std::vector<token_id> tokens;  ///< 0 to tokens_max
   /// [tokens]: probability in [0, 1] that the model chooses this token too, if it has chosen those
   /// before it. Empty: whoever drafted does not know.
-  std::vector<float> confidences;
+  std::vector<float> confidences{};
 
   friend bool operator==(const draft&, const draft&) = default;
 };

@@ -190,7 +190,7 @@ std::string metrics::text(const session::service_status& pipeline, std::uint32_t
     raise(parts_->edge_waits.Add({{"edge", edge.edge}}),
           static_cast<double>(edge.waited_us) * 1e-6);
   }
-  if (pipeline.draft_policy) parts_->raise_drafts(*pipeline.draft_policy);
+  if (pipeline.load.policy) parts_->raise_drafts(*pipeline.load.policy);
   for (const session::unit_status& unit : pipeline.units)
     parts_->units.Add({{"unit", unit.unit}, {"node", unit.node}}).Set(unit.up ? 1 : 0);
   return prometheus::TextSerializer().Serialize(parts_->registry.Collect());

@@ -43,7 +43,6 @@ session::service_status local_service::status() const {
   session::service_status out{
       {{"engine", "local", !failure_}}, failure_ ? failure_->message : "", load_, recoveries_};
   out.kv_positions_max = limits_.kv_positions();
-  out.draft_policy = draft_policy_;
   return out;
 }
 
@@ -67,7 +66,6 @@ bool local_service::take_orders() {
   {
     std::unique_lock lock(mutex_);
     load_ = scheduler_.load();
-    if (engine_.policy() != nullptr) draft_policy_ = engine_.policy()->report();
     if (scheduler_.requests() == 0)
       arrived_.wait(
           lock, [&] { return stop_ || interrupt_ || !submitted_.empty() || !cancelled_.empty(); });

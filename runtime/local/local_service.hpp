@@ -63,7 +63,6 @@ class local_service final : public session::generation_service {
   std::optional<error> failure_;  ///< why it cannot go on: interrupted, or not to be renewed
   std::uint64_t recoveries_ = 0;
   session::scheduler_load load_;
-  std::optional<session::draft_policy_report> draft_policy_;
 
   // Of the engine's thread.
   session::step_scheduler scheduler_;

@@ -59,6 +59,8 @@ struct draft_policy_report {
   double predicted_seconds = 0;
   double realised_plain_seconds = 0;  ///< of the tokens that stand
   double realised_seconds = 0;
+
+  friend bool operator==(const draft_policy_report&, const draft_policy_report&) = default;
 };
 
 class draft_policy {

@@ -11,7 +11,6 @@
 
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +54,6 @@ struct service_status {
   std::map<std::pair<std::string, std::string>, std::uint64_t> link_losses{};
   std::vector<edge_status> edges{};  ///< by name; while requests run, at most some seconds old
   std::uint64_t kv_positions_max = 0;  ///< of all requests together; 0: no bound
-  std::optional<draft_policy_report> draft_policy{};  ///< none: nobody chooses what is drafted
 };
 
 /// What somebody who takes requests must know of the pipeline.

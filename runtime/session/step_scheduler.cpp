@@ -173,6 +173,7 @@ scheduler_load step_scheduler::load() const {
   out.steps_in_flight = static_cast<std::uint32_t>(in_flight_.size());
   out.drafts = drafts_;
   for (const auto& [id, request] : active_) out.kv_positions += kv_.positions(request.granules);
+  if (policy_ != nullptr) out.policy = policy_->report();
   return out;
 }
 

@@ -82,6 +82,7 @@ struct scheduler_load {
   std::uint32_t steps_in_flight = 0;
   std::uint64_t kv_positions = 0;  ///< positions that the running requests hold
   draft_totals drafts{};
+  std::optional<draft_policy_report> policy{};  ///< none: nobody chooses what is drafted
 
   friend bool operator==(const scheduler_load&, const scheduler_load&) = default;
 };

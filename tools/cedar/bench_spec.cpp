@@ -15,6 +15,7 @@
 #include "runtime/text/tokenizer.hpp"
 #include "tools/cedar/bench.hpp"
 #include "tools/cedar/pipeline.hpp"
+#include "topology/launch/cluster.hpp"
 
 namespace cedar::tools {
 
@@ -25,6 +26,8 @@ using session::draft_setting;
 
 struct options {
   std::filesystem::path model;
+  std::filesystem::path topology;  ///< empty: one process
+  bool emulate_links = false;
   std::vector<std::uint32_t> batches{1, 4, 16};
   std::vector<std::string> drafts;
   std::uint32_t tokens = 64;
@@ -56,7 +59,7 @@ constexpr const char* openings[] = {
 /// A way to decode.
 struct variant {
   std::string name;
-  std::unique_ptr<local::local_engine> engine;
+  std::unique_ptr<session::generator> generator;
 };
 
 /// Answers to a batch of prompts.
@@ -130,16 +133,12 @@ class spec_bench {
   explicit spec_bench(const options& chosen) : chosen_(chosen) {}
 
   result<void> open() {
-    backend_ = kernels::make_backend("cpu", {chosen_.threads});
-    if (!backend_)
-      return fail(errc::refused, "the cpu backend needs a processor with AVX2, FMA and F16C");
-    auto source = stage::model_source::open(chosen_.model);
-    if (!source) return fail(source.error());
-    source_ = std::move(*source);
-    if (const auto read = read_prompts(); !read) return read;
+    if (chosen_.topology.empty())
+      if (const auto opened = open_local(); !opened) return opened;
     if (const auto plain = add_variant({}); !plain) return plain;
+    if (const auto read = read_prompts(); !read) return read;
     if (chosen_.drafts.empty()) {
-      const std::uint32_t block = source_->config().dspark.block_size;
+      const std::uint32_t block = model().config().dspark.block_size;
       for (const std::uint32_t tokens : std::set{1U, (block + 1) / 2, block})
         if (const auto added = add_variant({tokens}); !added) return added;
       return add_variant({.automatic = true});
@@ -160,7 +159,7 @@ class spec_bench {
       const auto requests = requests_of(batch, round);
       std::vector<timed_batch> runs;
       for (variant& one : variants_) {
-        auto ran = time_batch(*one.engine, requests);
+        auto ran = time_batch(*one.generator, requests);
         if (!ran) return fail(ran.error().with(one.name));
         if (!runs.empty() && ran->tokens != runs.front().tokens)
           return fail(errc::mismatch, one.name + " gives other tokens than plain decoding");
@@ -175,8 +174,22 @@ class spec_bench {
   const std::vector<variant>& variants() const noexcept { return variants_; }
 
  private:
+  const stage::model_source& model() const { return source_ ? *source_ : cluster_->model(); }
+
+  result<void> open_local() {
+    if (chosen_.model.empty())
+      return fail(errc::invalid_argument, "give a model (-m DIR) or a topology (--topology FILE)");
+    backend_ = kernels::make_backend("cpu", {chosen_.threads});
+    if (!backend_)
+      return fail(errc::refused, "the cpu backend needs a processor with AVX2, FMA and F16C");
+    auto source = stage::model_source::open(chosen_.model);
+    if (!source) return fail(source.error());
+    source_ = std::move(*source);
+    return {};
+  }
+
   result<void> read_prompts() {
-    const auto tokenizer = text::tokenizer::load(source_->folder() / "tokenizer.json");
+    const auto tokenizer = text::tokenizer::load(model().folder() / "tokenizer.json");
     if (!tokenizer) return fail(tokenizer.error());
     for (const char* opening : openings) {
       auto tokens = text::tokenize(*tokenizer, text::continuation_prompt(opening));
@@ -187,15 +200,43 @@ class spec_bench {
   }
 
   result<void> add_variant(const draft_setting& setting) {
-    const std::uint32_t most = *std::ranges::max_element(chosen_.batches);
-    const std::uint32_t rows = std::max(128U, most * (1 + source_->config().dspark.block_size));
-    local::engine_options with{.rows_per_step = rows, .requests_max = most};
+    const std::string name = to_string(setting);
+    auto made = chosen_.topology.empty() ? local_generator(setting) : cluster_of(setting);
+    if (!made) return fail(made.error().with("--draft " + name));
+    variants_.push_back({name, std::move(*made)});
+    return {};
+  }
+
+  std::uint32_t most_requests() const { return *std::ranges::max_element(chosen_.batches); }
+
+  result<std::unique_ptr<session::generator>> local_generator(const draft_setting& setting) const {
+    const std::uint32_t rows = most_requests() * (1 + source_->config().dspark.block_size);
+    local::engine_options with{.rows_per_step = std::max(128U, rows),
+                               .requests_max = most_requests()};
     with.draft_tokens = setting.tokens;
     with.draft_policy = setting.automatic;
-    auto engine = local::local_engine::open(*source_, *backend_, with);
-    if (!engine) return fail(engine.error().with("--draft " + to_string(setting)));
-    variants_.push_back({to_string(setting), std::move(*engine)});
-    return {};
+    return local::local_engine::open(*source_, *backend_, with);
+  }
+
+  /// Processes of its own.
+  result<std::unique_ptr<session::generator>> cluster_of(const draft_setting& setting) {
+    topology::cluster_options with;
+    with.topology = chosen_.topology;
+    with.model = chosen_.model;
+    with.program = std::filesystem::read_symlink("/proc/self/exe");
+    with.emulate_links = chosen_.emulate_links;
+    with.draft = setting;
+    with.on_notice = [](const std::string& what) { fmt::print(stderr, "cedar: {}\n", what); };
+    auto made = std::make_unique<topology::cluster>(with);
+    if (const auto started = made->start(); !started) return fail(started.error());
+    const std::uint32_t requests = made->topology().limits().requests;
+    if (most_requests() > requests)
+      return fail(errc::invalid_argument,
+                  fmt::format("a batch of {} is beyond the {} requests of the topology; lower "
+                              "--batch or raise limits.requests",
+                              most_requests(), requests));
+    if (cluster_ == nullptr) cluster_ = made.get();
+    return made;
   }
 
   std::vector<session::generation_request> requests_of(std::uint32_t batch,
@@ -212,6 +253,7 @@ class spec_bench {
   const options& chosen_;
   std::unique_ptr<kernels::backend> backend_;
   std::unique_ptr<stage::model_source> source_;
+  const topology::cluster* cluster_ = nullptr;  ///< the first variant's
   std::vector<std::vector<token_id>> prompts_;
   std::vector<variant> variants_;
 };
@@ -237,6 +279,8 @@ result<void> run(const options& chosen) {
   spec_bench bench(chosen);
   if (const auto opened = bench.open(); !opened) return opened;
   ordered_json root{{"model", chosen.model.string()},
+                    {"topology", chosen.topology.string()},
+                    {"emulated_links", chosen.emulate_links},
                     {"tokens", chosen.tokens},
                     {"repeat", chosen.repeat},
                     {"batches", ordered_json::array()}};
@@ -259,7 +303,10 @@ void add_bench_spec(CLI::App& bench, int& exit_code) {
   CLI::App* command =
       bench.add_subcommand("spec", "Decode plain and with drafts; what drafting is worth");
   const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
-  command->add_option("-m,--model", chosen->model, "Checkpoint folder")->required();
+  command->add_option("-m,--model", chosen->model, "Checkpoint folder; overrides the topology's");
+  CLI::Option* topology = command->add_option("--topology", chosen->topology,
+                                              "Topology file with a drafter; else one process");
+  add_emulate_links(*command, topology, chosen->emulate_links);
   command
       ->add_option("--batch", chosen->batches,
                    "Requests that run together, separated by commas (default: 1,4,16)")
@@ -273,7 +320,8 @@ void add_bench_spec(CLI::App& bench, int& exit_code) {
   command->add_option("--tokens", chosen->tokens, "Tokens of each answer (default: 64)")
       ->check(CLI::Range(2U, 1U << 20));
   command->add_option("--threads", chosen->threads, "Threads that compute (default: 1)")
-      ->check(CLI::Range(1U, 256U));
+      ->check(CLI::Range(1U, 256U))
+      ->excludes(topology);
   command
       ->add_option("--repeat", chosen->repeat,
                    "Rounds of all settings, after one that is not counted (default: 5)")

@@ -143,7 +143,7 @@ struct document {
   std::vector<split_entry> splits;  ///< in file order
   std::vector<link_entry> links;  ///< in file order
   located<std::string> mode{"exact", {}, false};  ///< how prompts are run
-  located<std::string> draft;  ///< off, or fixed:K, if given
+  located<std::string> draft;  ///< off, auto, or fixed:K, if given
   limits_entry limits;
   transport_entry transport;
   deadlines_entry deadlines;

@@ -90,7 +90,8 @@ result<void> cluster::read_topology() {
     override_model(parsed.value, options_.model);
   if (options_.draft) {
     const std::string setting = to_string(*options_.draft);
-    if (options_.draft->tokens > 0 && !parsed.value.units.drafter && parsed.mistakes.empty())
+    if (*options_.draft != session::draft_setting{} && !parsed.value.units.drafter &&
+        parsed.mistakes.empty())
       return fail(errc::invalid_argument,
                   "draft " + setting + ": " + options_.topology.string() +
                       " places no drafter; add drafter: {device: DEVICE} to its units");

@@ -156,8 +156,9 @@ result<void> node_runtime::spawn_unit(const unit_plan& unit) {
   if (std::holds_alternative<scheduler_role>(unit.role)) {
     session::scheduler_limits limits = scheduler_limits_of(plan_, model_.config());
     if (settings_.drafter != nullptr) limits.draft_tokens_max = model_.config().dspark.block_size;
-    scheduler_ = actors::spawn_scheduler(
-        system_, {limits, plan_.deadlines().step, settings_.listener, &trace_, settings_.drafter});
+    scheduler_ =
+        actors::spawn_scheduler(system_, {limits, plan_.deadlines().step, settings_.listener,
+                                          &trace_, settings_.drafter, plan_.limits().draft_policy});
     return {};
   }
   auto made = make_unit(unit);

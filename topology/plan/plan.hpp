@@ -163,6 +163,7 @@ struct limits_plan {
   std::uint32_t kv_granule = 0;  ///< positions that KV is given out in: whole pages at every owner
   std::uint64_t kv_granules = 0;  ///< of all requests together, at least one context
   std::uint32_t draft_tokens = 0;  ///< that a draft has at most; 0: nobody drafts
+  bool draft_policy = false;  ///< of them, as many are verified as pay (session::draft_policy)
 
   /// The largest step: every row of it wanted and on its way through the decoder, as many requests
   /// as there may be. Entries and selections depend on the edge: edge_plan::message_bytes_max has

@@ -243,8 +243,8 @@ std::string bounds_text(const plan& planned) {
   const std::string drafts =
       limits.draft_tokens == 0
           ? ""
-          : fmt::format("  drafts     {} tokens for each step of an answer at most\n",
-                        limits.draft_tokens);
+          : fmt::format("  drafts     {} tokens for each step of an answer at most{}\n",
+                        limits.draft_tokens, limits.draft_policy ? ", as many as pay" : "");
   return fmt::format(
       "bounds\n"
       "  mode       {}\n"

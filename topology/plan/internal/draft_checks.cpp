@@ -16,6 +16,7 @@ session::draft_setting draft_of(const document& topology, const model::model_con
   if (!topology.draft.given) return {topology.units.drafter ? draft_tokens_max(config) : 0};
   const auto setting = session::draft_setting_of(topology.draft.value);
   CEDAR_ASSERT(setting.has_value(), "the draft setting was checked");
+  if (setting->automatic) return {draft_tokens_max(config), true};
   return *setting;
 }
 
@@ -33,7 +34,7 @@ void check_draft(const document& topology, const model::model_config& config,
   const auto setting = session::draft_setting_of(topology.draft.value);
   if (!setting) {
     out.push_back(topology.mistake(topology.draft.where, said, setting.error().message));
-  } else if (setting->tokens > 0 && !drafter && !topology.units.stages.empty()) {
+  } else if (*setting != session::draft_setting{} && !drafter && !topology.units.stages.empty()) {
     out.push_back(topology.mistake(
         topology.draft.where, said + ", but no drafter is placed",
         most == 0 ? "write draft: off: the model has no draft blocks"

@@ -12,11 +12,11 @@ namespace cedar::topology::internal {
 /// Tokens that the model's drafter proposes at once; 0: the model has none.
 std::uint32_t draft_tokens_max(const model::model_config& config) noexcept;
 
-/// What `draft` of the file says; if it is omitted, as much as the drafter proposes, if one is
-/// placed. Requires: check_draft() found nothing.
+/// What `draft` of the file says, with the tokens of `auto`: as many as the drafter proposes. The
+/// same, always, if it is omitted and a drafter is placed. Requires: check_draft() found nothing.
 session::draft_setting draft_of(const document& topology, const model::model_config& config);
 
-/// A drafter is placed only if the model has draft blocks; `draft` is off or fixed:K, needs a
+/// A drafter is placed only if the model has draft blocks; `draft` is off, auto or fixed:K, needs a
 /// drafter, and asks for no more than it proposes.
 void check_draft(const document& topology, const model::model_config& config,
                  std::vector<diagnostic>& out);

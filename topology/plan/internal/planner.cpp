@@ -91,7 +91,9 @@ void planner::place_bounds() {
       (std::uint64_t{bounds.context} + bounds.kv_granule - 1) / bounds.kv_granule;
   bounds.kv_granules = limits.kv_positions.given ? limits.kv_positions.value / bounds.kv_granule
                                                  : bounds.requests * granules_of_context;
-  bounds.draft_tokens = draft_of(document_, config_).tokens;
+  const session::draft_setting draft = draft_of(document_, config_);
+  bounds.draft_tokens = draft.tokens;
+  bounds.draft_policy = draft.automatic;
   const auto mode = session::prefill_mode_of(document_.mode.value);
   CEDAR_ASSERT(mode.has_value(), "the mode was checked");
   plan_.mode_ = *mode;

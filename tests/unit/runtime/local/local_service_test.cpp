@@ -6,6 +6,7 @@
 #include <boost/test/unit_test.hpp>
 #include <deque>
 #include <future>
+#include <numeric>
 #include <thread>
 
 #include "kernels/registry/registry.hpp"
@@ -247,6 +248,23 @@ BOOST_AUTO_TEST_CASE(ends_everything_with_itself) {
     BOOST_TEST((each->wait().failure.value().code == errc::cancelled));
     BOOST_TEST(each->wait().ends == 1U);
   }
+}
+
+BOOST_AUTO_TEST_CASE(says_what_its_policy_chose) {
+  const auto plain = engine_of({});
+  BOOST_TEST(!local::local_service(*plain, 1).status().load.policy);
+  const auto engine = engine_of({.draft_policy = true});
+  local::local_service service(*engine, 1);
+  client one;
+  service.submit(request_of(1, 60), one.events());
+  BOOST_TEST(one.wait().tokens == alone(1, 60), boost::test_tools::per_element());
+  while (service.status().load.running > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const auto report = service.status().load.policy;
+  BOOST_REQUIRE(report);
+  BOOST_TEST(std::accumulate(report->lengths.begin(), report->lengths.end(), std::uint64_t{0}) >=
+             session::draft_policy::trial_steps);
+  BOOST_TEST(report->realised_seconds > 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

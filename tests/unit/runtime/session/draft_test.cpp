@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(end_before_an_image) {
 BOOST_AUTO_TEST_CASE(that_come_late_are_ignored_and_wrong_ones_refused) {
   drafted_request one;
   one.choose(one.step(), {7});
-  const auto refused = [&](const draft& offered) {
+  const auto refused = [&](const flow::draft& offered) {
     const result<void> taken = one.core.offer(offered);
     return !taken && taken.error().code == errc::mismatch;
   };

@@ -64,7 +64,7 @@ class scheduled_run {
 
  private:
   flow::draft draft(const flow::draft_order& order) {
-    flow::draft out{order.request, order.position, {}};
+    flow::draft out{order.request, order.position, {}, {}};
     std::vector<token_id> ids = pipeline_.ids(order.request);
     ids.push_back(order.last);
     for (std::uint32_t i = 0; i < order.tokens_max; ++i) {

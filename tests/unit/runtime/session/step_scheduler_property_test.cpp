@@ -308,7 +308,7 @@ class random_run {
     orders_.pop_front();
     tracked& one = requests_.at(order.request);
     if (policy_) policy_->drafts_took(1, number(0, 3));
-    flow::draft made{order.request, order.position, {}};
+    flow::draft made{order.request, order.position, {}, {}};
     // Its answer may come after the request was computed anew, and got another.
     const bool late = !one.awaits_draft || order.position != one.scheduled;
     if (!late) {

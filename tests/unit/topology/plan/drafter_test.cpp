@@ -90,6 +90,9 @@ BOOST_AUTO_TEST_CASE(drafts_as_the_file_says) {
   BOOST_TEST(planned(two_nodes).limits().draft_tokens == 0U);
   BOOST_TEST(planned(drafted()).limits().draft_tokens == 5U);
   BOOST_TEST(planned(drafted("draft: fixed:2\n")).limits().draft_tokens == 2U);
+  BOOST_TEST(!planned(drafted("draft: fixed:2\n")).limits().draft_policy);
+  BOOST_TEST(planned(drafted("draft: auto\n")).limits().draft_tokens == 5U);
+  BOOST_TEST(planned(drafted("draft: auto\n")).limits().draft_policy);
   BOOST_TEST(planned(two_nodes + "draft: off\n").limits().draft_tokens == 0U);
 }
 
@@ -170,11 +173,14 @@ BOOST_AUTO_TEST_CASE(is_refused_with_a_way_out) {
   expect(two_nodes + "draft: fixed:3\n",
          "19:8 'draft' is 'fixed:3', but no drafter is placed | add drafter: {device: DEVICE} to "
          "'units', or write draft: off");
+  expect(two_nodes + "draft: auto\n",
+         "19:8 'draft' is 'auto', but no drafter is placed | add drafter: {device: DEVICE} to "
+         "'units', or write draft: off");
   expect(drafted("draft: fixed:6\n"),
          "20:8 'draft' is 'fixed:6', but the model's drafter proposes 5 tokens at once | write at "
          "most fixed:5");
   expect(drafted("draft: some\n"),
-         "20:8 'draft' is 'some' | write off, or fixed:K with K of 1 and "
+         "20:8 'draft' is 'some' | write off, auto, or fixed:K with K of 1 and "
          "more");
   expect(drafted({}, "side-cpu"),
          "18:21 there is no device 'side-cpu' | known are: front-cpu, "

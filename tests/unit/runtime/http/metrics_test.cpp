@@ -1,0 +1,36 @@
+// Goal: /metrics says what drafting does, and nothing of it where nobody drafts. Method: the text
+// of made-up states.
+#include "runtime/http/metrics.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace cedar;
+
+namespace {
+
+bool has(const std::string& text, const std::string& line) {
+  return text.find("\n" + line + "\n") != std::string::npos;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(metrics)
+
+BOOST_AUTO_TEST_CASE(say_what_drafting_chose_and_gained) {
+  http::metrics counts;
+  session::service_status state;
+  BOOST_TEST(counts.text(state, 0, 0).find("cedar_draft") == std::string::npos);
+  state.load.policy = session::draft_policy_report{{4, 0, 7}, 3.5, 2, 3, 1.5};
+  counts.text(state, 0, 0);
+  state.load.policy->lengths = {4, 1, 9};
+  const std::string text = counts.text(state, 0, 0);
+  BOOST_TEST(has(text, R"(cedar_draft_lengths_total{verified="0"} 4)"), text);
+  BOOST_TEST(has(text, R"(cedar_draft_lengths_total{verified="1"} 1)"), text);
+  BOOST_TEST(has(text, R"(cedar_draft_lengths_total{verified="2"} 9)"), text);
+  BOOST_TEST(has(text, R"(cedar_draft_plain_seconds_total{kind="predicted"} 3.5)"), text);
+  BOOST_TEST(has(text, R"(cedar_draft_seconds_total{kind="predicted"} 2)"), text);
+  BOOST_TEST(has(text, R"(cedar_draft_plain_seconds_total{kind="realised"} 3)"), text);
+  BOOST_TEST(has(text, R"(cedar_draft_seconds_total{kind="realised"} 1.5)"), text);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
