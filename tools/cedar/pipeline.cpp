@@ -158,11 +158,17 @@ const stage::model_source& pipeline::model() const noexcept {
   return cluster_ ? cluster_->model() : *source_;
 }
 
+session::scheduler_limits pipeline::scheduler_limits() const {
+  return cluster_ ? topology::scheduler_limits_of(cluster_->topology(), cluster_->model().config())
+                  : engine_->scheduler_limits(1);
+}
+
 result<void> pipeline::check(const session::generation_request& request) const {
-  const session::step_scheduler judge(
-      cluster_ ? topology::scheduler_limits_of(cluster_->topology(), cluster_->model().config())
-               : engine_->scheduler_limits(1));
-  return judge.check(request);
+  return session::step_scheduler(scheduler_limits()).check(request);
+}
+
+session::service_limits pipeline::limits() const {
+  return session::service_limits_of(scheduler_limits());
 }
 
 std::uint32_t pipeline::rows_per_step() const noexcept {

@@ -59,6 +59,8 @@ class pipeline {
   const stage::model_source& model() const noexcept;
   /// What generating `request` would refuse. Errors: those of step_scheduler::check().
   result<void> check(const session::generation_request& request) const;
+  /// What somebody who makes requests must know.
+  session::service_limits limits() const;
   /// Prompt rows that one step takes.
   std::uint32_t rows_per_step() const noexcept;
 
@@ -78,6 +80,7 @@ class pipeline {
  private:
   explicit pipeline(const pipeline_options& options);
 
+  session::scheduler_limits scheduler_limits() const;
   result<void> open_local();
   result<void> open_cluster();
 

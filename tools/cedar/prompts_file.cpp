@@ -20,6 +20,15 @@ tl::unexpected<error> wrong(std::string what) {
   return fail(errc::malformed, std::move(what));
 }
 
+result<void> read_images(const json& value, prompt_line& to) {
+  to.images.clear();
+  for (const json& file : value) {
+    if (!file.is_string()) return wrong("images must be a list of file names");
+    to.images.emplace_back(file.get<std::string>());
+  }
+  return {};
+}
+
 result<void> read_member(const std::string& key, const json& value, prompt_line& to) {
   if (key == "prompt" && value.is_string()) {
     to.text = value.get<std::string>();
@@ -29,6 +38,8 @@ result<void> read_member(const std::string& key, const json& value, prompt_line&
     to.new_tokens_max = value.get<std::uint32_t>();
   } else if (key == "chat" && value.is_boolean()) {
     to.chat = value.get<bool>();
+  } else if (key == "images" && value.is_array()) {
+    return read_images(value, to);
   } else if (key == "mode" && value.is_string()) {
     to.mode = session::prefill_mode_of(value.get<std::string>());
     if (!to.mode)
@@ -38,7 +49,8 @@ result<void> read_member(const std::string& key, const json& value, prompt_line&
     if (!sampling) return fail(sampling.error());
     if (!*sampling)
       return wrong("unknown key or wrong type: '" + key +
-                   "'; known are prompt (text), max_tokens, chat (true, false), mode (text), " +
+                   "'; known are prompt (text), max_tokens, chat (true, false), mode (text), "
+                   "images (list), " +
                    sampling_keys);
   }
   return {};

@@ -21,6 +21,7 @@ struct prompt_line {
   bool chat = false;
   sampling_arguments sampling;
   std::optional<session::prefill_mode> mode{};  ///< none: the pipeline's
+  std::vector<std::filesystem::path> images{};  ///< in front of the text, which is a chat then
 };
 
 /// What is wrong with lines, until all of them have been looked at.
@@ -35,10 +36,10 @@ class line_mistakes {
   std::optional<error> all_;
 };
 
-/// Reads {"prompt": TEXT, "max_tokens": N, "chat": BOOL, "mode": "exact" or "bounded"} and
-/// sampling_keys; only the prompt is required, `defaults` has the rest. Blank lines are passed
-/// over. Errors: not_found; invalid_argument (no prompt at all); for wrong lines those of
-/// line_mistakes, each with the file and the line's number.
+/// Reads {"prompt": TEXT, "max_tokens": N, "chat": BOOL, "mode": "exact" or "bounded", "images":
+/// [FILE, ...]} and sampling_keys; only the prompt is required, `defaults` has the rest. Blank
+/// lines are passed over. Errors: not_found; invalid_argument (no prompt at all); for wrong lines
+/// those of line_mistakes, each with the file and the line's number.
 result<std::vector<prompt_line>> read_prompts_file(const std::filesystem::path& path,
                                                    const prompt_line& defaults);
 

@@ -11,6 +11,7 @@
 #include "runtime/text/tokenizer.hpp"
 #include "tools/cedar/commands.hpp"
 #include "tools/cedar/draft_option.hpp"
+#include "tools/cedar/image_arguments.hpp"
 #include "tools/cedar/pipeline.hpp"
 #include "tools/cedar/prompts_file.hpp"
 #include "tools/cedar/sampling_arguments.hpp"
@@ -31,6 +32,7 @@ struct options {
   std::string system;
   bool thinking = false;
   std::string effort;
+  std::vector<std::filesystem::path> images;
   bool ignore_eos = false;
   sampling_arguments sampling;
 };
@@ -39,6 +41,7 @@ result<std::vector<prompt_line>> read_prompts(const options& chosen) {
   prompt_line given;
   given.new_tokens_max = chosen.new_tokens_max;
   given.chat = chosen.chat;
+  given.images = chosen.images;
   given.sampling = chosen.sampling;
   if (!chosen.prompt_given) return read_prompts_file(chosen.prompts, given);
   given.text = chosen.prompt;
@@ -62,26 +65,40 @@ result<chat_frame> chat_frame_of(const options& chosen) {
   return out;
 }
 
+struct encoded_prompt {
+  std::vector<token_id> tokens;
+  std::vector<flow::prompt_image> images;
+};
+
 /// The text to be continued; for a chat, the turns that ask for an answer to it. Control strings
 /// inside the texts stay text.
-result<std::vector<token_id>> encode(const text::tokenizer& tokenizer, const prompt_line& line,
-                                     const chat_frame& frame) {
+result<std::vector<text::prompt_piece>> pieces_of(const prompt_line& line,
+                                                  const chat_frame& frame) {
   if (line.text.empty()) return fail(errc::invalid_argument, "the prompt is empty");
-  const auto tokens_of = [&](const auto& prompt) -> result<std::vector<token_id>> {
-    auto tokens = text::tokenize(tokenizer, prompt);
-    if (!tokens) return fail(tokens.error().with("the prompt"));
-    return tokens;
-  };
-  if (!line.chat) return tokens_of(text::continuation_prompt(line.text));
+  if (!line.chat && line.images.empty()) return text::continuation_prompt(line.text);
   std::vector<text::chat_message> messages;
   if (!frame.system.empty()) {
     messages.emplace_back().role = text::chat_role::system;
     messages.back().content = frame.system;
   }
-  messages.emplace_back().content = line.text;
-  const auto prompt = text::encode_prompt(messages, frame.how);
-  if (!prompt) return fail(prompt.error());
-  return tokens_of(*prompt);
+  messages.push_back(turn_with_images(line.images, line.text));
+  return text::encode_prompt(messages, frame.how);
+}
+
+result<encoded_prompt> encode(const text::tokenizer& tokenizer, const prompt_line& line,
+                              const chat_frame& frame, const session::service_limits& limits) {
+  encoded_prompt out;
+  auto images = read_image_files(line.images, limits);
+  if (!images) return fail(images.error());
+  out.images = std::move(*images);
+  const auto pieces = pieces_of(line, frame);
+  if (!pieces) return fail(pieces.error());
+  auto tokens = text::tokenize(tokenizer, *pieces);
+  if (!tokens) return fail(tokens.error().with("the prompt"));
+  out.tokens = std::move(*tokens);
+  if (const auto placed = place(out.tokens, out.images, limits.image_token); !placed)
+    return fail(placed.error());
+  return out;
 }
 
 /// Text of one request as it comes.
@@ -111,6 +128,7 @@ void print_json(std::size_t index, const session::generation_request& request, c
             {"finish_reason", std::string(to_string(answer.finish))},
             {"usage",
              {{"prompt_tokens", used.prompt_tokens},
+              {"image_tokens", used.image_tokens},
               {"completion_tokens", used.completion_tokens},
               {"mode", std::string(to_string(used.mode))},
               {"encoder_rows", used.encoder_rows},
@@ -138,15 +156,17 @@ result<std::vector<session::generation_request>> requests_of(const options& chos
                                                              const pipeline& engine,
                                                              const text::tokenizer& tokenizer) {
   std::vector<session::generation_request> out;
+  const session::service_limits limits = engine.limits();
   line_mistakes mistakes;
   for (const prompt_line& line : lines) {
-    auto tokens = encode(tokenizer, line, frame);
-    if (!tokens) {
-      mistakes.add(line.where, tokens.error());
+    auto prompt = encode(tokenizer, line, frame, limits);
+    if (!prompt) {
+      mistakes.add(line.where, prompt.error());
       continue;
     }
     session::generation_request& request = out.emplace_back();
-    request.prompt = std::move(*tokens);
+    request.prompt = std::move(prompt->tokens);
+    request.images = std::move(prompt->images);
     request.mode = line.mode.value_or(engine.mode());
     request.new_tokens_max = line.new_tokens_max;
     request.ignore_eos = chosen.ignore_eos;
@@ -224,8 +244,9 @@ void add_run(CLI::App& app, int& exit_code) {
   CLI::Option* prompts = command->add_option(
       "--prompts", chosen->prompts,
       "File with one {\"prompt\": TEXT, \"max_tokens\": N, \"chat\": BOOL, \"mode\": \"exact\", "
-      "\"bounded\" or \"halo\"} a line, and sampling options (\"top_k\": N, \"logit_bias\": "
-      "{\"TOKEN\": BIAS}, ...); answers are printed as JSON lines");
+      "\"bounded\" or \"halo\", \"images\": [FILE, ...]} a line, and sampling options (\"top_k\": "
+      "N, "
+      "\"logit_bias\": {\"TOKEN\": BIAS}, ...); answers are printed as JSON lines");
   prompt->excludes(prompts);
   command->add_option("--max-tokens", chosen->new_tokens_max, "Tokens to generate at most");
   CLI::Option* chat =
@@ -238,6 +259,8 @@ void add_run(CLI::App& app, int& exit_code) {
       ->add_option("--effort", chosen->effort,
                    "How thoroughly to reason: low, high, max or 1 to 100 (75 unless told)")
       ->needs(thinking);
+  add_image_option(*command, chosen->images);
+  command->get_option("--image")->excludes(prompts);
   command->add_flag("--ignore-eos", chosen->ignore_eos, "Go on past the end of sequence");
   add_draft_option(*command, chosen->pipeline.draft);
   add_sampling_options(*command, chosen->sampling);
@@ -246,7 +269,7 @@ void add_run(CLI::App& app, int& exit_code) {
     if (!chosen->prompt_given && prompts->count() == 0)
       throw CLI::RequiredError("-p TEXT or --prompts FILE");
     // Lines of a file say for themselves which are chats.
-    if (chosen->prompt_given && chat->count() == 0)
+    if (chosen->prompt_given && chat->count() == 0 && chosen->images.empty())
       for (const CLI::Option* option : {system, thinking})
         if (option->count() > 0) throw CLI::RequiresError(option->get_name(), "--chat");
     const result<void> ran = run(*chosen);

@@ -28,6 +28,7 @@ struct options {
   std::string model_name;
   std::uint32_t drain_s = 30;
   std::uint32_t request_s = 600;
+  std::uint32_t body_mib = 4;
   http::server_options server;
 };
 
@@ -74,6 +75,7 @@ result<void> serve(const options& chosen, pipeline& engine, session::generation_
   if (!model) return fail(model.error());
   used.model = std::move(*model);
   used.request_limit = std::chrono::seconds(chosen.request_s);
+  used.body_bytes_max = std::uint64_t{chosen.body_mib} << 20U;
   const auto server = http::server::open(service, *tokenizer, used);
   if (!server) return fail(server.error());
 
@@ -129,6 +131,11 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->add_option("--queue-tokens", chosen->server.admitted.tokens_max,
                    "Their tokens, prompts and the most they may generate")
       ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--body-mib", chosen->body_mib,
+                   "Largest body of a request, in MiB (4 unless told); images are part of it, a "
+                   "third longer than their files")
+      ->check(CLI::Range(1U, 1024U));
   command->add_option("--request-seconds", chosen->request_s,
                       "Longest time for one answer, from its request on; 0: none. A request may "
                       "ask for less (timeout)");
