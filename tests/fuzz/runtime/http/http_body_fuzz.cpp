@@ -1,6 +1,7 @@
 // The input is the body of a request, read as a completion and as a chat. What is accepted is JSON
 // and gives generations that a pipeline can run: ids of the vocabulary, lengths that fit, options
-// within their rules. What is refused is refused with 400 or 404, in a body that is JSON itself.
+// within their rules, images in their places. What is refused is refused with 400 or 404, in a body
+// that is JSON itself.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include "kernels/base/check.hpp"
 #include "runtime/flow/sampling_rules.hpp"
 #include "runtime/http/order.hpp"
+#include "runtime/session/prompt_images.hpp"
 #include "runtime/text/internal/python_json.hpp"
 #include "tests/support/fuzz_driver.hpp"
 
@@ -29,6 +31,8 @@ fuzz_material fuzz_corpus() {
 "reasoning_effort":"high","thinking":{"type":"enabled"},"response_format":{"type":"text"},
 "logprobs":true,"top_logprobs":3,"max_completion_tokens":5,"parallel_tool_calls":true})",
        R"({"model":"m","messages":[{"role":"user","content":"x"}],"seed":18446744073709551615})",
+       R"({"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"a"},
+{"type":"image_url","image_url":{"detail":"low","url":"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAABcAAAARCAIAAAC5EaDqAAAAb0lEQVR4nKXMSQ6AIBAF0Y+NY4MSNd7/qC40hIhoA8lb1KoUAK6myYKgKvlLUyO8ULHHRZeJL22B10uXK3Xps3xcBrnvyyjBGH8vk4Tkwr+EF5PCMAQjv9i0I+syR/Yrci9LYPNdcHEER1gJju92J7q2D4lP4HvhAAAAAElFTkSuQmCC"}}]}],"n":2})",
        std::string(R"({"model":"m","prompt":"p"})") + '\0' + "{"},
       {"null",
        "true",
@@ -44,6 +48,10 @@ fuzz_material fuzz_corpus() {
        "\"prompt\":\"x\",",
        "\"prompt\":[2047],",
        "\"prompt\":[2048],",
+       "\"prompt\":[2045],",
+       "data:image/jpeg;base64,",
+       "https://",
+       "====",
        "\"n\":16,",
        "\"max_tokens\":4294967295,",
        "\"timeout\":1e9,",
@@ -73,7 +81,13 @@ namespace {
 
 using namespace cedar;
 
-constexpr session::service_limits limits{.context_max = 64, .vocabulary = 2048, .eos_token = 1};
+constexpr session::service_limits limits{.context_max = 64,
+                                         .vocabulary = 2048,
+                                         .eos_token = 1,
+                                         .image_token = 2045,
+                                         .images = image::image_rules{.tokens_max = 16}};
+/// Larger pictures are not decoded here: a mutated size would cost minutes.
+constexpr image::image_limits small{.pixels_max = 1U << 16};
 
 const text::tokenizer& vocabulary() {
   static const auto loaded =
@@ -106,6 +120,18 @@ void check_order(const http::generation_order& order, const http::generation_ask
   CEDAR_ASSERT(!order.time_limit || order.time_limit->count() > 0, "no time");
 }
 
+void check_images(http::generation_order& order) {
+  for (const http::sent_image& sent : order.images)
+    if (!image::read_header(sent.file, small)) return;
+  if (const auto decoded = http::decode_images(order, *limits.images); !decoded)
+    return check_refusal(decoded.error());
+  for (const session::generation_request& request : order.requests)
+    CEDAR_ASSERT(
+        session::check_images(request.prompt, request.images, limits.image_token, limits.images)
+            .has_value(),
+        "images in other places");
+}
+
 template <class Ask>
 void check(std::string_view body, const http::api_result<Ask>& ask) {
   if (!ask) return check_refusal(ask.error());
@@ -113,9 +139,10 @@ void check(std::string_view body, const http::api_result<Ask>& ask) {
   std::size_t prompts = 1;
   if constexpr (std::is_same_v<Ask, http::completion_ask>) prompts = ask->prompts.size();
   const http::served_model model{"m", "f", 1, {}};
-  const auto order = http::order_maker(model, vocabulary(), limits).make(*ask);
+  auto order = http::order_maker(model, vocabulary(), limits).make(*ask);
   if (!order) return check_refusal(order.error());
   check_order(*order, *ask, prompts);
+  check_images(*order);
 }
 
 }  // namespace
