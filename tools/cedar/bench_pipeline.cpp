@@ -164,7 +164,8 @@ class pipeline_bench {
     });
     if (out.times.hops.empty() || !here || plan().transport().kind != topology::transport_kind::ucx)
       return {};
-    const topology::step_shape decode_row{.requests = 1, .rows = 1, .decoder_rows = 1, .wanted = 1};
+    topology::step_shape decode_row;
+    decode_row.requests = decode_row.rows = decode_row.decoder_rows = decode_row.wanted = 1;
     round_options round;
     round.rounds = rounds;
     const auto ucx = topology::ucx_options_of(plan(), plan().client().id);
