@@ -29,7 +29,7 @@ struct step_shape {
   std::uint64_t entries = 0;  ///< global entries that the step completes at the edge's owner
   std::uint64_t selected = 0;  ///< entries that the rows choose at one index source
   std::uint64_t tapped = 0;  ///< rows whose taps the drafter takes
-  draft_counts drafts;
+  draft_counts drafts{};
 };
 
 /// Bytes of a message: the sum of its terms, exact. Diagnostics and sampling options come on top.
