@@ -19,7 +19,7 @@ BOOST_AUTO_TEST_SUITE(metrics)
 BOOST_AUTO_TEST_CASE(say_what_drafting_chose_and_gained) {
   http::metrics counts;
   session::service_status state;
-  BOOST_TEST(counts.text(state, 0, 0).find("cedar_draft") == std::string::npos);
+  BOOST_TEST(counts.text(state, 0, 0).find("cedar_draft_lengths_total{") == std::string::npos);
   state.load.policy = session::draft_policy_report{{4, 0, 7}, 3.5, 2, 3, 1.5};
   counts.text(state, 0, 0);
   state.load.policy->lengths = {4, 1, 9};
