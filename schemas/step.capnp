@@ -13,6 +13,8 @@ struct StepTable {
   taps @3 :UInt32;
   wantLogits @4 :Bool;
   sampling @5 :UInt32;
+  prefixes @6 :UInt32;
+  dropped @7 :UInt32;
 }
 
 struct Proposal {

@@ -26,6 +26,9 @@ using edge_id = id<struct edge_tag, std::uint32_t>;
 using node_id = id<struct node_tag, std::uint32_t>;
 /// Index of a backbone layer, from 0.
 using layer_id = id<struct layer_tag, std::uint32_t>;
+/// Global KV that is kept after its request, for requests that begin alike; numbered from 1 by the
+/// scheduler. 0: none.
+using prefix_id = id<struct prefix_tag, std::uint64_t>;
 /// A token of the vocabulary.
 using token_id = std::int32_t;
 

@@ -6,23 +6,33 @@ namespace cedar::flow {
 
 namespace {
 
+std::uint64_t span_bytes(const std::vector<row_span>& spans) noexcept {
+  std::uint64_t bytes = spans.size() * packed_span_bytes;
+  for (const row_span& span : spans) bytes += span.stored > 0 ? packed_replay_bytes : 0;
+  return bytes;
+}
+
 struct list_bytes_of {
   std::uint64_t operator()(const step_table& table) const noexcept {
-    std::uint64_t bytes = table.spans.size() * packed_span_bytes +
+    std::uint64_t bytes = span_bytes(table.spans) +
                           (table.tokens.size() + table.lookback.size()) * packed_token_bytes;
     for (const std::string& name : table.taps) bytes += packed_text_prefix_bytes + name.size();
     for (const request_sampling& entry : table.sampling)
       bytes += packed_sampling_bytes + entry.options.bias.size() * packed_bias_bytes;
-    return bytes;
+    return bytes + table.prefixes.size() * packed_prefix_use_bytes +
+           table.dropped.size() * packed_prefix_bytes;
   }
   std::uint64_t operator()(const row_block& block) const noexcept {
-    return block.spans.size() * packed_span_bytes;
+    return span_bytes(block.spans);
   }
   std::uint64_t operator()(const proposal& value) const noexcept {
     return value.tokens.size() * packed_proposed_token_bytes;
   }
   std::uint64_t operator()(const verdict& value) const noexcept {
-    return value.commitments.size() * packed_commitment_bytes;
+    std::uint64_t bytes = value.commitments.size() * packed_commitment_bytes;
+    for (const commitment& one : value.commitments)
+      bytes += one.kept != prefix_id{} ? packed_kept_bytes : 0;
+    return bytes;
   }
   std::uint64_t operator()(const tap& value) const noexcept {
     return value.shape.size() * packed_extent_bytes + packed_text_prefix_bytes + value.name.size();

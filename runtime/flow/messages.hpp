@@ -32,7 +32,15 @@ struct row_span {
   /// First position that walks the decoder: 0 in mode `exact`. No decoder layer sees a window entry
   /// before it. Wanted rows walk the decoder.
   std::uint32_t decoder_begin = 0;
+  /// The request's first row: 0, or where the replay of a prefix begins. No layer sees a window
+  /// entry before it.
+  std::uint32_t begin = 0;
+  /// The global entries of positions [0, stored) are a prefix's: rows before it, which are replayed
+  /// for their windows, make none. A multiple of the least common multiple of the owners' ratios.
+  std::uint32_t stored = 0;
 
+  /// The span has the first row of its request.
+  bool begins() const noexcept { return first_position == begin; }
   std::uint32_t logits_count() const noexcept { return rows_count - logits_from; }
   /// Rows [decoder_from, rows_count) of the span walk the decoder.
   std::uint32_t decoder_from() const noexcept {
@@ -40,12 +48,27 @@ struct row_span {
                     rows_count);
   }
   std::uint32_t decoder_count() const noexcept { return rows_count - decoder_from(); }
+  /// The first global entry that the span's rows may complete at an owner of this ratio.
+  std::uint32_t first_entry(std::uint32_t ratio) const noexcept {
+    return std::max(first_position, stored) / ratio;
+  }
   /// Global entries that the span's rows complete at an owner of this ratio.
   std::uint32_t entries_count(std::uint32_t ratio) const noexcept {
-    return (first_position + rows_count) / ratio - first_position / ratio;
+    return std::max(first_position + rows_count, stored) / ratio - first_entry(ratio);
   }
   friend bool operator==(const row_span&, const row_span&) = default;
 };
+
+/// A request begins with the global KV of a prefix; its span says with how much of it (`stored`).
+struct prefix_use {
+  request_id request;
+  prefix_id prefix;
+
+  friend bool operator==(const prefix_use&, const prefix_use&) = default;
+};
+
+/// Prefixes that one step table drops at most.
+inline constexpr std::uint32_t prefixes_dropped_max = 1024;
 
 /// What one step computes. Scheduler -> every actor of the pipeline, first message of a step.
 struct step_table {
@@ -58,9 +81,12 @@ struct step_table {
   std::vector<token_id> lookback;
   bool want_logits = false;  ///< proposals carry whole logit rows (diagnostics)
   std::vector<std::string> taps;  ///< names of intermediates to send back (diagnostics)
-  /// How tokens of the requests that begin in this step (position 0) are chosen. Requests without
-  /// an entry get the arg max.
+  /// How tokens of the requests that begin in this step are chosen. Requests without an entry get
+  /// the arg max.
   std::vector<request_sampling> sampling;
+  std::vector<prefix_use> prefixes{};  ///< of requests that begin in this step
+  /// Prefixes that nobody begins with any more: holders of state free them before the step's rows.
+  std::vector<prefix_id> dropped{};
 
   std::uint32_t rows_count() const noexcept {
     std::uint32_t rows = 0;
@@ -138,6 +164,10 @@ struct commitment {
   request_id request;
   std::uint32_t committed = 0;  ///< rows [0, committed) stand; later ones are rolled back
   bool finished = false;  ///< the request is over: free its state
+  /// Of a request that is over: its global KV of positions [0, kept_positions) stays, under this
+  /// name.
+  prefix_id kept{};
+  std::uint32_t kept_positions = 0;
 
   friend bool operator==(const commitment&, const commitment&) = default;
 };

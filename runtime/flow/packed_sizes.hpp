@@ -19,6 +19,10 @@ inline constexpr std::size_t packed_draft_order_bytes = 8 + 4 + 4 + 4;  ///< dra
 inline constexpr std::size_t packed_draft_bytes = 8 + 4 + 1 + 1;
 inline constexpr std::size_t packed_drafted_token_bytes = 4;
 inline constexpr std::size_t packed_confidence_bytes = 4;
+inline constexpr std::size_t packed_replay_bytes = 4 + 4;  ///< on top, of a span with a prefix
+inline constexpr std::size_t packed_kept_bytes = 8 + 4;  ///< on top, of a commitment that keeps one
+inline constexpr std::size_t packed_prefix_use_bytes = 8 + 8;  ///< prefix_use
+inline constexpr std::size_t packed_prefix_bytes = 8;  ///< prefix_id
 inline constexpr std::size_t packed_extent_bytes = 4;  ///< one extent of a shape
 inline constexpr std::size_t packed_text_prefix_bytes = 2;  ///< length before a text
 

@@ -36,6 +36,12 @@ struct sampling_options {
   friend bool operator==(const sampling_options&, const sampling_options&) = default;
 };
 
+/// Whether the choice depends on earlier tokens.
+inline bool has_penalties(const sampling_options& options) noexcept {
+  return options.repetition_penalty != 1 || options.presence_penalty != 0 ||
+         options.frequency_penalty != 0;
+}
+
 /// The options of a request in a step table.
 struct request_sampling {
   request_id request;

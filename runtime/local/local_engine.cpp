@@ -1,5 +1,6 @@
 #include "runtime/local/local_engine.hpp"
 
+#include <limits>
 #include <map>
 
 #include "runtime/model/image_tokens.hpp"
@@ -61,6 +62,7 @@ result<void> local_engine::renew() {
   stage::layer_stage_options placed{0, source_.config().layers - 1, options_.requests_max,
                                     options_.context_max};
   if (options_.kv_positions > 0) placed.kv_granules = options_.kv_positions / granule_of(source_);
+  placed.prefix_granules = options_.prefix_positions / granule_of(source_);
   if (drafts_itself()) placed.tapped_layers = source_.config().dspark.target_layers;
   auto layers = source_.make_layers(backend_, placed);
   if (!layers) return fail(layers.error());
@@ -97,10 +99,13 @@ session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max
       .eos_token = source_.config().eos_token,
       .image_token = model::image_token_of(source_.config()),
       .window = source_.config().window,
+      .encoder_layers = source_.schedule().decoder_begin(),
       .decoder_layers = source_.schedule().decoder_layers(),
   };
   limits.kv_granule = granule_of(source_);
   if (options_.kv_positions > 0) limits.kv_granules = options_.kv_positions / limits.kv_granule;
+  limits.prefix_granules = options_.prefix_positions / limits.kv_granule;
+  limits.prefix_step = model::ratios_lcm(source_.schedule());
   limits.draft_tokens_max = options_.draft_tokens;
   if (vision_) limits.images = vision::rules_of(source_.config().vision);
   return limits;
@@ -164,8 +169,19 @@ result<void> local_engine::offer_drafts(session::step_scheduler& scheduler,
 result<std::vector<session::usage>> local_engine::generate(
     const std::vector<session::generation_request>& requests,
     const session::generation_sink& sink) {
-  session::step_scheduler scheduler(scheduler_limits(static_cast<std::uint32_t>(requests.size())),
-                                    policy());
+  if (scheduler_ && scheduler_->requests() > 0) {  // what a call that failed has left
+    if (const result<void> renewed = renew(); !renewed) return fail(renewed.error());
+    scheduler_.reset();
+  }
+  if (!scheduler_)
+    scheduler_.emplace(scheduler_limits(std::numeric_limits<std::uint32_t>::max()), policy());
+  return run_all(requests, sink);
+}
+
+result<std::vector<session::usage>> local_engine::run_all(
+    const std::vector<session::generation_request>& requests,
+    const session::generation_sink& sink) {
+  session::step_scheduler& scheduler = *scheduler_;
   const auto ids = scheduler.submit(requests);
   if (!ids) return fail(ids.error());
   std::map<request_id, std::size_t> index_of;

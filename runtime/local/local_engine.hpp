@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 
 #include "kernels/base/check.hpp"
 #include "runtime/session/drafter.hpp"
@@ -18,7 +19,8 @@ struct engine_options {
   std::uint32_t rows_per_step = 128;
   std::uint32_t requests_max = 16;
   std::uint32_t context_max = 0;  ///< 0: the model's max_positions
-  std::uint64_t kv_positions = 0;  ///< of all requests together; 0: enough for all
+  std::uint64_t kv_positions = 0;  ///< of requests and prefixes together; 0: enough for all
+  std::uint64_t prefix_positions = 0;  ///< that are kept after their requests; 0: none
   std::uint32_t draft_tokens = 0;  ///< in one span at most; 0: nobody drafts
   /// Of them, verify what pays (session::draft_policy), not all; 0 then: what the drafter proposes.
   bool draft_policy = false;
@@ -34,6 +36,7 @@ class local_engine final : public session::generator {
                                                     const kernels::backend& backend,
                                                     const engine_options& options);
 
+  /// What earlier calls left in the prefix store serves later ones; an error empties it.
   result<std::vector<session::usage>> generate(
       const std::vector<session::generation_request>& requests,
       const session::generation_sink& sink) override;
@@ -75,6 +78,9 @@ class local_engine final : public session::generator {
   bool drafts_itself() const noexcept {
     return options_.draft_tokens > 0 && options_.drafter == nullptr;
   }
+  result<std::vector<session::usage>> run_all(
+      const std::vector<session::generation_request>& requests,
+      const session::generation_sink& sink);
 
   const stage::model_source& source_;
   const kernels::backend& backend_;
@@ -85,6 +91,7 @@ class local_engine final : public session::generator {
   std::unique_ptr<stage::head_stage> head_;
   std::unique_ptr<stage::vision_stage> vision_;  ///< null: the model has no vision tower
   std::unique_ptr<stage::drafting> drafting_;  ///< null: the model's own drafter does not draft
+  std::optional<session::step_scheduler> scheduler_;  ///< of generate(), once it was called
   std::optional<session::draft_policy> policy_;
   std::chrono::steady_clock::time_point step_began_;
 };

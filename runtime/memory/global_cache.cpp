@@ -8,10 +8,6 @@
 
 namespace cedar::memory {
 
-global_cache::~global_cache() {
-  for (std::byte* page : pages_) pool_->release(page);
-}
-
 global_cache::global_cache(global_cache&& other) noexcept
     : pool_(other.pool_),
       pages_(std::exchange(other.pages_, {})),
@@ -24,13 +20,29 @@ result<void> global_cache::reserve(std::uint32_t entries) {
   while (pages_.size() < wanted) {
     const result<std::byte*> page = pool_->allocate();
     if (!page) {
-      while (pages_.size() > held) {
-        pool_->release(pages_.back());
-        pages_.pop_back();
-      }
+      pages_.resize(held);
       return fail(page.error());
     }
-    pages_.push_back(*page);
+    pages_.emplace_back(*page, [pool = pool_](std::byte* unused) { pool->release(unused); });
+  }
+  return {};
+}
+
+result<void> global_cache::share(const global_cache& from, std::uint32_t shared,
+                                 std::uint32_t entries) {
+  const page_layout& layout = pool_->layout();
+  CEDAR_REQUIRE(pool_ == from.pool_ && pages_.empty() && entries <= from.written_ &&
+                    shared <= entries && shared % layout.page_entries == 0,
+                "a cache begins with whole pages of one of the same pool");
+  pages_.assign(from.pages_.begin(), from.pages_.begin() + shared / layout.page_entries);
+  if (const result<void> reserved = reserve(entries); !reserved) {
+    pages_.clear();
+    return reserved;
+  }
+  written_ = entries;
+  for (std::uint32_t i = shared; i < entries; ++i) {
+    std::memcpy(const_cast<std::byte*>(main_entry(i)), from.main_entry(i), layout.main_entry_bytes);
+    std::memcpy(const_cast<std::byte*>(index_key(i)), from.index_key(i), layout.index_entry_bytes);
   }
   return {};
 }
@@ -45,6 +57,8 @@ result<void> global_cache::append(kernels::matrix_view<const std::byte> main,
   if (const result<void> reserved = reserve(written_ + count); !reserved) return reserved;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t index = written_ + i;
+    CEDAR_ASSERT(pages_[index / layout.page_entries].use_count() == 1,
+                 "a page that others read is not written");
     std::memcpy(const_cast<std::byte*>(main_entry(index)), main.row_data(i), main.cols);
     std::memcpy(const_cast<std::byte*>(index_key(index)), index_keys.row_data(i), index_keys.cols);
   }
@@ -56,10 +70,7 @@ void global_cache::truncate(std::uint32_t entries) {
   written_ = std::min(written_, entries);
   const std::uint32_t per_page = pool_->layout().page_entries;
   const std::size_t wanted = (written_ + per_page - 1) / per_page;
-  while (pages_.size() > wanted) {
-    pool_->release(pages_.back());
-    pages_.pop_back();
-  }
+  if (pages_.size() > wanted) pages_.resize(wanted);
 }
 
 }  // namespace cedar::memory

@@ -1,11 +1,14 @@
 // Global KV of one owner for one sequence: entries 0, 1, 2, ... in pages of a pool.
 //
-// Lengths: `written` entries may be read by later rows; entries beyond what the verdict commits are
-// rolled back by truncate(). Pages go back to the pool when the cache is destroyed.
+// 1. `written` entries may be read by later rows; entries beyond what the verdict commits are
+// rolled back by truncate().
+// 2. Full pages may be those of another cache too (share()); such a page is never written again. A
+// page goes back to the pool with the last cache that holds it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,7 +20,7 @@ namespace cedar::memory {
 class global_cache {
  public:
   explicit global_cache(kv_page_pool& pool) : pool_(&pool) {}
-  ~global_cache();
+  ~global_cache() = default;
   global_cache(global_cache&& other) noexcept;
   global_cache& operator=(global_cache&&) = delete;
 
@@ -26,6 +29,11 @@ class global_cache {
   /// Takes the pages of entries [0, entries), so that appending up to there cannot fail. On
   /// errc::capacity nothing changed. Pages that are not filled go back with truncate().
   result<void> reserve(std::uint32_t entries);
+
+  /// Makes an empty cache begin with entries [0, entries) of `from`, a cache of the same pool: the
+  /// first `shared` of them, whole pages, in the same memory, the others copied. On errc::capacity
+  /// nothing changed.
+  result<void> share(const global_cache& from, std::uint32_t shared, std::uint32_t entries);
 
   /// Appends packed entries; `main` and `index_keys` have the same number of rows. On
   /// errc::capacity nothing was appended.
@@ -38,18 +46,20 @@ class global_cache {
   /// Valid until the cache changes. index < written().
   const std::byte* main_entry(std::uint32_t index) const noexcept {
     const page_layout& layout = pool_->layout();
-    return pages_[index / layout.page_entries] +
+    return pages_[index / layout.page_entries].get() +
            (index % layout.page_entries) * layout.main_entry_bytes;
   }
   const std::byte* index_key(std::uint32_t index) const noexcept {
     const page_layout& layout = pool_->layout();
-    return pages_[index / layout.page_entries] + layout.page_entries * layout.main_entry_bytes +
+    return pages_[index / layout.page_entries].get() +
+           layout.page_entries * layout.main_entry_bytes +
            (index % layout.page_entries) * layout.index_entry_bytes;
   }
 
  private:
   kv_page_pool* pool_;
-  std::vector<std::byte*> pages_;
+  /// SHARED: with the caches that begin with the same entries; the last one releases the page.
+  std::vector<std::shared_ptr<std::byte>> pages_;
   std::uint32_t written_ = 0;
 };
 

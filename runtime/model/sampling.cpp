@@ -143,11 +143,6 @@ class noisy_best {
 
 }  // namespace
 
-bool has_penalties(const sampling_options& options) noexcept {
-  return options.repetition_penalty != 1 || options.presence_penalty != 0 ||
-         options.frequency_penalty != 0;
-}
-
 double gumbel_noise(const sampling_options& options, std::uint32_t position,
                     token_id token) noexcept {
   return noise_of(noise_bits(options, position, token));

@@ -49,9 +49,6 @@ struct sampling_scratch {
   std::vector<token_id> survivors;
 };
 
-/// Whether the choice depends on earlier tokens.
-bool has_penalties(const flow::sampling_options& options) noexcept;
-
 /// g of a token at an absolute position: the one that the token would stand at.
 double gumbel_noise(const flow::sampling_options& options, std::uint32_t position,
                     token_id token) noexcept;

@@ -72,6 +72,11 @@ struct usage {
   std::uint32_t image_tokens = 0;  ///< of them, positions of images
   std::uint32_t completion_tokens = 0;
   prefill_mode mode = prefill_mode::exact;
+  /// Of the prompt, positions that a kept prefix knew; and of them, those whose global KV was taken
+  /// from it. 0, if the replay that the mode asks for would have been all of them.
+  std::uint32_t matched_tokens = 0;
+  std::uint32_t cached_tokens = 0;
+  std::uint32_t replayed_rows = 0;  ///< computed again for the windows before the end of the prefix
   std::uint32_t encoder_rows = 0;  ///< computed; recomputed rows count again
   std::uint32_t decoder_rows = 0;  ///< of them, those that walked the decoder too
   std::uint32_t preemptions = 0;  ///< times that its KV was given to others, and computed again

@@ -5,27 +5,10 @@
 
 namespace cedar::session {
 
-/// Strictly in order, so that a long prompt is not overtaken for ever. More requests than rows in a
-/// step would only wait, and hold KV meanwhile.
-void step_scheduler::admit() {
-  const std::uint32_t at_once = std::min(limits_.requests_max, limits_.rows_per_step);
-  while (!queue_.empty() && active_.size() < at_once) {
-    request_state& next = queue_.begin()->second;
-    const std::uint64_t needed = kv_.needed(next.tokens.size());
-    if (!kv_.take(needed)) return;
-    next.granules = needed;
-    next.prefill_end = size32(next.tokens);
-    next.scheduled = 0;
-    next.awaits_draft = false;
-    next.drafted.clear();
-    next.confidences.clear();
-    active_.insert(queue_.extract(queue_.begin()));
-  }
-}
-
 std::uint32_t step_scheduler::runnable_rows(const request_state& request) const noexcept {
   if (request.cancelled || request.awaits_draft) return 0;
-  const auto held = std::min<std::uint64_t>(request.tokens.size(), kv_.positions(request.granules));
+  const auto held =
+      std::min<std::uint64_t>(request.tokens.size(), kv_.positions(request.kv.granules()));
   // With drafted rows in flight more is scheduled than known.
   return static_cast<std::uint32_t>(held - std::min<std::uint64_t>(request.scheduled, held));
 }
@@ -75,20 +58,17 @@ void step_scheduler::choose_draft_lengths() {
 /// A draft is worth `rows` rows at most, and KV that nobody holds.
 void step_scheduler::cut_draft(request_state& request, std::uint32_t rows) {
   if (request.drafted.size() > rows) request.drafted.resize(rows);
-  for (; !request.drafted.empty(); request.drafted.pop_back()) {
-    const std::uint64_t needed = kv_.needed(request.tokens.size() + request.drafted.size());
-    if (needed <= request.granules) return;
-    if (kv_.take(needed - request.granules)) {
-      request.granules = needed;
-      return;
-    }
-  }
+  for (; !request.drafted.empty(); request.drafted.pop_back())
+    if (take_kv(request.kv, kv_.needed(request.tokens.size() + request.drafted.size()))) return;
 }
 
 void step_scheduler::add_span(flow::step_table& table, request_id id, request_state& request,
                               std::uint32_t rows) {
   const std::uint32_t first = request.scheduled;
-  flow::row_span span{id, first, rows + size32(request.drafted), 0, request.decoder_begin};
+  flow::row_span span{id, first, rows + size32(request.drafted), 0};
+  span.decoder_begin = std::max(request.decoder_begin, request.begin);
+  span.begin = request.begin;
+  span.stored = request.stored;
   span.logits_from = request.answered > first ? std::min(request.answered - first, rows) : 0;
   table.spans.push_back(span);
   table.tokens.insert(table.tokens.end(), request.tokens.begin() + first,
@@ -97,17 +77,22 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, request_st
   const std::uint32_t lookback = std::min(first, limits_.lookback);
   table.lookback.insert(table.lookback.end(), request.tokens.begin() + (first - lookback),
                         request.tokens.begin() + first);
-  if (first == 0)
+  if (span.begins())
     for (const flow::prompt_image& image : request.ask.images)
       beginning_images_.push_back({id, image});
-  if (first == 0 && request.ask.sampling != flow::sampling_options{})
+  if (span.begins() && request.ask.sampling != flow::sampling_options{})
     table.sampling.push_back({id, size32(request.ask.prompt), request.ask.sampling});
+  if (span.begins() && request.prefix) {
+    table.prefixes.push_back({id, request.prefix->id});
+    if (!request.settled) request.prefix.reset();
+  }
   table.want_logits = table.want_logits || request.ask.want_logits;
   for (const std::string& name : request.ask.taps)
     if (std::ranges::find(table.taps, name) == table.taps.end()) table.taps.push_back(name);
   request.scheduled += span.rows_count;
   ++request.steps_in_flight;
   request.used.encoder_rows += span.rows_count;
+  request.used.replayed_rows += std::min(request.stored - std::min(first, request.stored), rows);
   request.used.decoder_rows += span.decoder_count();
   request.used.drafted_tokens += size32(request.drafted);
   request.drafted.clear();
@@ -147,6 +132,7 @@ std::optional<flow::step_table> step_scheduler::next_step() {
   if (table.spans.empty()) return std::nullopt;
   table.step = step_id{next_step_++};
   table.epoch = epoch_;
+  table.dropped = prefixes_.take_dropped();
   in_flight_.push_back(table);
   return table;
 }

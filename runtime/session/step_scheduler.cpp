@@ -29,17 +29,21 @@ result<void> step_scheduler::check(const generation_request& request) const {
     return fail(errc::capacity,
                 "the prompt has " + std::to_string(fixed) + " tokens, the context holds " +
                     std::to_string(limits_.context_max) + "; shorten it or raise limits.context");
-  // The last token of an answer has no row.
-  const std::size_t answer =
-      request.forced.empty() ? std::max(request.new_tokens_max, 1U) - 1 : request.forced.size();
-  const std::size_t rows =
-      std::min<std::size_t>(request.prompt.size() + answer, limits_.context_max);
+  const std::uint64_t rows = rows_max(request);
   if (kv_.needed(rows) > kv_.total())
     return fail(errc::capacity, "prompt and answer may take " + std::to_string(rows) +
                                     " positions, the KV of all requests holds " +
                                     std::to_string(kv_.positions(kv_.total())) +
                                     "; ask for fewer tokens or raise limits.kv_positions");
   return {};
+}
+
+/// Rows of prompt and answer at most.
+std::uint64_t step_scheduler::rows_max(const generation_request& ask) const noexcept {
+  // The last token of an answer has no row.
+  const std::uint64_t answer =
+      ask.forced.empty() ? std::max(ask.new_tokens_max, 1U) - 1 : ask.forced.size();
+  return std::min<std::uint64_t>(ask.prompt.size() + answer, limits_.context_max);
 }
 
 result<std::vector<request_id>> step_scheduler::submit(
@@ -100,11 +104,12 @@ void step_scheduler::preempt(request_map::iterator victim, flow::verdict& verdic
   const auto settled = std::ranges::find(verdict.commitments, id, &flow::commitment::request);
   if (settled != verdict.commitments.end())
     settled->finished = true;
-  else if (request.scheduled > 0)
+  else if (request.in_pipeline())
     verdict.commitments.push_back({id, request.scheduled, true});
-  if (request.scheduled > 0) ++request.used.preemptions;
-  kv_.give(request.granules);
-  request.granules = 0;
+  if (request.in_pipeline()) ++request.used.preemptions;
+  request.kv.shrink(0);
+  if (request.used.preemptions == 0) request.settled = false;
+  if (!request.settled) request.prefix.reset();
   queue_.insert(active_.extract(victim));
 }
 
@@ -114,15 +119,11 @@ void step_scheduler::preempt(request_map::iterator victim, flow::verdict& verdic
 void step_scheduler::grow(flow::verdict& verdict) {
   for (auto it = active_.begin(); it != active_.end(); ++it) {
     request_state& request = it->second;
-    const std::uint64_t needed = kv_.needed(request.tokens.size());
-    if (needed <= request.granules) continue;
-    const std::uint64_t missing = needed - request.granules;
-    while (missing > kv_.free()) {
+    while (!take_kv(request.kv, kv_.needed(request.tokens.size()))) {
       const auto victim = victim_of(it->first);
       if (victim == active_.end()) return;
       preempt(victim, verdict);
     }
-    if (kv_.take(missing)) request.granules += missing;
   }
 }
 
@@ -161,9 +162,7 @@ void step_scheduler::cancel(request_id request) {
   found->second.cancelled = true;
   found->second.drafted.clear();
   found->second.confidences.clear();
-  if (found->second.scheduled > 0) return;
-  kv_.give(found->second.granules);  // no stage has heard of it
-  active_.erase(found);
+  if (!found->second.in_pipeline()) active_.erase(found);
 }
 
 scheduler_load step_scheduler::load() const {
@@ -172,8 +171,13 @@ scheduler_load step_scheduler::load() const {
   out.waiting = static_cast<std::uint32_t>(queue_.size());
   out.steps_in_flight = static_cast<std::uint32_t>(in_flight_.size());
   out.drafts = drafts_;
-  for (const auto& [id, request] : active_) out.kv_positions += kv_.positions(request.granules);
   if (policy_ != nullptr) out.policy = policy_->report();
+  out.kv_positions = kv_.positions(kv_.used());
+  out.prefixes = prefixes_.size();
+  out.prefix_positions = kv_.positions(prefixes_.granules());
+  out.prefix_hits = prefix_hits_;
+  out.reused_positions = reused_positions_;
+  out.prefix_evictions = prefixes_.evictions();
   return out;
 }
 
@@ -181,16 +185,24 @@ std::vector<request_id> step_scheduler::fail_active() {
   std::vector<request_id> failed;
   while (!active_.empty()) {
     auto given_up = active_.extract(active_.begin());
-    request_state& request = given_up.mapped();
-    request.granules = 0;
-    if (request.scheduled == 0)
+    if (!given_up.mapped().in_pipeline())
       queue_.insert(std::move(given_up));
-    else if (!request.cancelled)
+    else if (!given_up.mapped().cancelled)
       failed.push_back(given_up.key());
+  }
+  for (auto it = queue_.begin(); it != queue_.end();) {
+    request_state& waiting = it->second;
+    waiting.kv.shrink(0);
+    // Its answer so far depends on the prefix, which is lost.
+    const bool lost = waiting.prefix != nullptr && waiting.used.preemptions > 0;
+    if (lost) failed.push_back(it->first);
+    waiting.prefix.reset();
+    if (waiting.used.preemptions == 0) waiting.settled = false;
+    it = lost ? queue_.erase(it) : std::next(it);
   }
   in_flight_.clear();
   finished_.clear();
-  kv_.give_all();
+  prefixes_.clear();
   return failed;
 }
 

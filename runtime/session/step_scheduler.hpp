@@ -16,6 +16,9 @@
 // 6. Requests in the pipeline hold no more KV than the budget. One that grows may take the KV of a
 //    younger one without rows in flight: that one is freed everywhere by the next verdict, waits
 //    again, and is computed anew from its tokens so far. Its events go on where they stopped.
+// 7. What a request leaves may be kept (prefix_index.hpp). One that begins alike takes its global
+// KV
+//    and replays only so many rows before the end of it as its mode needs, if that saves any.
 // Knows no actor, no clock, no transport. Not thread-safe: one owner.
 #pragma once
 
@@ -32,6 +35,7 @@
 #include "runtime/session/draft_policy.hpp"
 #include "runtime/session/draft_totals.hpp"
 #include "runtime/session/kv_budget.hpp"
+#include "runtime/session/prefix_index.hpp"
 #include "runtime/session/request.hpp"
 
 namespace cedar::session {
@@ -48,12 +52,16 @@ struct scheduler_limits {
   token_id eos_token = 1;
   token_id image_token = -1;  ///< stands for positions of images; -1: no id does
   std::uint32_t window = 1;  ///< prompt rows that walk the decoder in mode `bounded`
-  std::uint32_t decoder_layers = 1;  ///< how far a row reaches back in mode `halo`
+  /// How far a row reaches back where windows must be exact.
+  std::uint32_t encoder_layers = 0;
+  std::uint32_t decoder_layers = 1;
   /// Rows of prompts in one step while answers are being generated; at least 1.
   std::uint32_t prefill_rows = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t kv_granule = 1;  ///< positions that KV is given out in
-  /// KV of all requests together; the default is no bound.
+  /// KV of all requests and kept prefixes together; the default is no bound.
   std::uint64_t kv_granules = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t prefix_granules = 0;  ///< of kept prefixes at most; 0: none is kept
+  std::uint32_t prefix_step = 1;  ///< a prefix is used up to a multiple of so many positions
   /// Drafted tokens in one span at most; what holders of state can take back. 0: nobody drafts.
   std::uint32_t draft_tokens_max = 0;
   /// How images are planned; nothing: nobody here reads images.
@@ -80,7 +88,12 @@ struct scheduler_load {
   std::uint32_t running = 0;  ///< requests that hold state in the pipeline
   std::uint32_t waiting = 0;  ///< requests in the queue
   std::uint32_t steps_in_flight = 0;
-  std::uint64_t kv_positions = 0;  ///< positions that the running requests hold
+  std::uint64_t kv_positions = 0;  ///< positions that running requests and kept prefixes hold
+  std::uint64_t prefixes = 0;  ///< that are kept
+  std::uint64_t prefix_positions = 0;  ///< positions that they hold
+  std::uint64_t prefix_hits = 0;  ///< requests that began with one, since the scheduler was made
+  std::uint64_t reused_positions = 0;  ///< of their prompts, that they did not compute
+  std::uint64_t prefix_evictions = 0;  ///< prefixes that were dropped for want of room
   draft_totals drafts{};
   std::optional<draft_policy_report> policy{};  ///< none: nobody chooses what is drafted
 
@@ -92,7 +105,10 @@ class step_scheduler {
   /// `policy` says what is drafted and verified, and is told what became of it; it must outlive the
   /// scheduler. None: everything that fits.
   explicit step_scheduler(const scheduler_limits& limits, draft_policy* policy = nullptr)
-      : limits_(limits), policy_(policy), kv_(limits.kv_granule, limits.kv_granules) {}
+      : limits_(limits),
+        policy_(policy),
+        kv_(limits.kv_granule, limits.kv_granules),
+        prefixes_(limits.prefix_step, limits.prefix_granules) {}
 
   /// Whether submit() would ever take a request. Errors: invalid_argument (empty prompt, a token
   /// outside the vocabulary, images that are not those of the prompt (check_images()), sampling
@@ -128,8 +144,9 @@ class step_scheduler {
   void cancel(request_id request);
 
   /// The pipeline is broken. Gives up, and returns, the requests that it holds state of; those that
-  /// wait in the queue, or that no step has had rows of yet, have lost nothing and wait on. Steps
-  /// go on in the epoch that begin_epoch() begins.
+  /// wait in the queue, or that no step has had rows of yet, have lost nothing and wait on; but not
+  /// those in mode `bounded` whose answer has begun with a prefix. No prefix is left. Steps go on
+  /// in the epoch that begin_epoch() begins.
   std::vector<request_id> fail_active();
   /// The same for good: gives up, and returns, those that wait too.
   std::vector<request_id> fail_all();
@@ -155,9 +172,15 @@ class step_scheduler {
     std::uint32_t decoder_begin = 0;  ///< first position that walks the decoder
     std::uint32_t answered = 0;  ///< rows before it have had their events, or want none
     std::uint32_t prefill_end = 0;  ///< rows before it were known at admission: they go in chunks
-    std::uint32_t scheduled = 0;  ///< rows put into steps since admission
+    std::uint32_t scheduled = 0;  ///< rows before it were put into steps since admission
+    std::uint32_t begin = 0;  ///< its first row: of the replay, if it begins with a prefix
+    std::uint32_t stored = 0;  ///< positions that it takes from the prefix
+    /// Until its first rows are in a step; in mode `bounded`, whose bits depend on it, to the end.
+    prefix_ref prefix;
+    bool settled = false;  ///< bounded, and once admitted: begins alike when it is run again
+    std::uint32_t exact = 0;  ///< its entries before it are those of a run from position 0
     std::uint32_t steps_in_flight = 0;  ///< that have rows of it
-    std::uint64_t granules = 0;  ///< of KV, from admission on for all of `tokens`
+    kv_holding kv;  ///< from admission on for all of `tokens`
     bool awaits_draft = false;  ///< an order is out: no step before its answer
     std::vector<token_id> drafted;  ///< after `tokens`; for the next step
     /// Of an answered order until the draft is settled, for the policy: of each token that could
@@ -167,6 +190,8 @@ class step_scheduler {
     usage used;
 
     bool decodes() const noexcept { return scheduled >= prefill_end; }
+    /// Stages hold state of it.
+    bool in_pipeline() const noexcept { return scheduled > begin; }
   };
   using request_map = std::map<request_id, request_state>;
 
@@ -175,7 +200,16 @@ class step_scheduler {
   }
   std::uint32_t decoder_rows_of(const generation_request& ask) const noexcept;
   request_state state_of(const generation_request& ask) const;
+  std::uint64_t rows_max(const generation_request& ask) const noexcept;
   void admit();
+  bool admit(request_state& request);
+  bool reserve(request_state& request, const prefix_match& match);
+  void begin_with(request_state& request, const prefix_match& match);
+  prefix_match match_of(request_state& request);
+  std::uint32_t replay_begin(const request_state& request, std::uint32_t stored) const noexcept;
+  bool progress_is_safe(const request_state& request, const prefix_match& match) const;
+  bool take_kv(kv_holding& to, std::uint64_t granules);
+  void keep_prefix(request_state& request, flow::commitment& ended);
   std::uint32_t runnable_rows(const request_state& request) const noexcept;
   std::uint32_t useful_drafts(const request_state& request) const noexcept;
   std::uint32_t rows_beyond_one_each() const noexcept;
@@ -207,6 +241,9 @@ class step_scheduler {
   draft_totals drafts_;
   std::deque<flow::step_table> in_flight_;
   std::vector<flow::request_image> beginning_images_;  ///< in the latest step
+  prefix_index prefixes_;
+  std::uint64_t prefix_hits_ = 0;
+  std::uint64_t reused_positions_ = 0;
 };
 
 }  // namespace cedar::session

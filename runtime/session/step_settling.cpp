@@ -86,11 +86,7 @@ std::uint32_t step_scheduler::settle(const flow::row_span& span, request_state& 
   request.answered = std::max(request.answered, stand);
   if (stand < end) {
     request.scheduled = stand;
-    const std::uint64_t needed = kv_.needed(request.tokens.size());
-    if (needed < request.granules) {
-      kv_.give(request.granules - needed);
-      request.granules = needed;
-    }
+    request.kv.shrink(kv_.needed(request.tokens.size()));
   }
   return stand;
 }
@@ -155,7 +151,7 @@ result<step_outcome> step_scheduler::accept(const flow::proposal& proposal) {
     note(settled, span, request, events);
     if (finished) {
       finished_.emplace(span.request, request.used);
-      kv_.give(request.granules);
+      keep_prefix(request, outcome.verdict.commitments.back());
       active_.erase(span.request);
     }
   }
@@ -189,17 +185,18 @@ void step_scheduler::order_drafts(step_outcome& outcome) {
 
 void step_scheduler::free_cancelled(flow::verdict& verdict) {
   for (auto it = active_.begin(); it != active_.end();) {
-    const auto& [id, request] = *it;
+    auto& [id, request] = *it;
     if (!request.cancelled || request.steps_in_flight > 0) {
       ++it;
       continue;
     }
     const auto settled = std::ranges::find(verdict.commitments, id, &flow::commitment::request);
-    if (settled != verdict.commitments.end())
+    if (settled != verdict.commitments.end()) {
       settled->finished = true;
-    else
-      verdict.commitments.push_back({id, request.scheduled, true});
-    kv_.give(request.granules);
+      keep_prefix(request, *settled);
+    } else {
+      keep_prefix(request, verdict.commitments.emplace_back(id, request.scheduled, true));
+    }
     it = active_.erase(it);
   }
 }

@@ -139,8 +139,9 @@ result<void> layer_runner::create_global(const model::context& c, const step_row
 
 result<void> layer_runner::create_per_row(const model::context& c, const span_rows& span,
                                           matrix_view<const bf16> latents) const {
-  const std::size_t first = span.first_row;
-  const std::size_t count = span.span.rows_count;
+  const std::size_t count = span.span.entries_count(1);
+  if (count == 0) return {};
+  const std::size_t first = span.first_row + span.span.rows_count - count;
   const auto entries = model::make_global_entries(c, layer_, *weights_.attention.indexer,
                                                   latents.rows_from(first, count),
                                                   c.positions.subspan(first, count));
@@ -152,12 +153,12 @@ result<void> layer_runner::create_grouped(const model::context& c, const span_ro
   const std::uint32_t ratio = schedule_.ratio;
   const std::size_t width = config_.head_dim;
   const std::uint32_t begin = span.span.first_position;
-  const std::uint32_t end = begin + span.span.rows_count;
   memory::global_cache& cache = span.sequence->global(layer_);
   memory::position_ring& pending = span.sequence->pending(layer_);
-  const std::uint32_t first_group = begin / ratio;
-  const std::uint32_t groups = end / ratio - first_group;
-  CEDAR_ASSERT(cache.written() == first_group, "global entries do not continue where they ended");
+  const std::uint32_t first_group = span.span.first_entry(ratio);
+  const std::uint32_t groups = span.span.entries_count(ratio);
+  CEDAR_ASSERT(groups == 0 || cache.written() == first_group,
+               "global entries do not continue where they ended");
 
   const auto waiting = c.scratch.take<float>(span.span.rows_count, 2 * width);
   for (std::uint32_t i = 0; i < span.span.rows_count; ++i) {
@@ -237,7 +238,7 @@ std::span<const kernels::attention_entries> layer_runner::visible_entries(
   for (const span_rows& span : rows.spans) {
     const memory::position_ring& ring = span.sequence->window(layer_);
     const std::uint32_t begin = span.span.first_position;
-    const std::uint32_t first_visible = in_decoder_ ? span.span.decoder_begin : 0;
+    const std::uint32_t first_visible = in_decoder_ ? span.span.decoder_begin : span.span.begin;
     for (std::size_t i = 0; i < span.span.rows_count; ++i) {
       const std::size_t row = span.first_row + i;
       const std::uint32_t position = begin + as_u32(i);

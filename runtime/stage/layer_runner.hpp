@@ -2,8 +2,8 @@
 //
 // The arithmetic is runtime/model's; this file decides which entries a row sees. A query at
 // position t sees window positions max(0, t - W + 1)..t (from the ring before the step, from the
-// step's own rows after; in the decoder none before the span's decoder_begin) and the global
-// entries of complete groups, 0..floor((t + 1) / r) - 1.
+// step's own rows after; none before the span's begin, in the decoder its decoder_begin) and the
+// global entries of complete groups, 0..floor((t + 1) / r) - 1.
 #pragma once
 
 #include "runtime/base/result.hpp"

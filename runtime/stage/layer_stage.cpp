@@ -1,7 +1,6 @@
 #include "runtime/stage/layer_stage.hpp"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "kernels/base/check.hpp"
 #include "runtime/model/compressor.hpp"
@@ -15,28 +14,28 @@ using flow::row_kind;
 
 namespace {
 
-memory::page_layout page_layout_of(const model::model_config& config, bool entries, bool keys) {
-  return {memory::default_page_entries,
-          entries ? kernels::entry_bytes(model::global_entry_format, config.head_dim) : 0,
-          keys ? kernels::entry_bytes(model::index_entry_format, config.index_head_dim) : 0};
-}
-
 std::string step_text(step_id step) {
   return "step " + std::to_string(step.value);
 }
 
 }  // namespace
 
+memory::page_layout page_layout_of(const model::model_config& config, bool entries, bool keys) {
+  return {memory::default_page_entries,
+          entries ? kernels::entry_bytes(model::global_entry_format, config.head_dim) : 0,
+          keys ? kernels::entry_bytes(model::index_entry_format, config.index_head_dim) : 0};
+}
+
 page_counts pages_needed(const model::schedule& schedule, const layer_stage_options& options) {
   const std::uint64_t lcm = model::ratios_lcm(schedule);
   const auto pages_of = [&](std::uint32_t owner) -> std::size_t {
     const std::size_t entries = options.context_max / schedule[owner].ratio;
     const std::size_t per_page = memory::default_page_entries;
-    const std::size_t of_requests = options.requests_max * ((entries + per_page - 1) / per_page);
     const std::uint64_t pages_of_granule = lcm / schedule[owner].ratio;
+    const std::size_t most = options.requests_max * ((entries + per_page - 1) / per_page) +
+                             options.prefix_granules * pages_of_granule;
     // Divided, not multiplied: a budget may be as good as none.
-    if (!options.kv_granules || *options.kv_granules > of_requests / pages_of_granule)
-      return of_requests;
+    if (!options.kv_granules || *options.kv_granules > most / pages_of_granule) return most;
     return *options.kv_granules * pages_of_granule;
   };
   page_counts pages;
@@ -61,7 +60,8 @@ layer_stage::layer_stage(const kernels::backend& backend, const model::model_con
       rotary_(model::make_rotary(config)),
       pools_{{page_layout_of(config, true, true), pages_needed(schedule, options).whole},
              {page_layout_of(config, true, false), pages_needed(schedule, options).entries},
-             {page_layout_of(config, false, true), pages_needed(schedule, options).keys}} {
+             {page_layout_of(config, false, true), pages_needed(schedule, options).keys}},
+      granule_(memory::default_page_entries * model::ratios_lcm(schedule)) {
   CEDAR_REQUIRE(layers_.size() == options.last_layer - options.first_layer + 1,
                 "a stage needs the weights of each of its layers");
 }
@@ -85,87 +85,30 @@ std::vector<shared_input> layer_stage::shared_inputs() const {
   return out;
 }
 
-result<void> layer_stage::check_inputs(const joined_step& step) const {
-  const flow::step_table& table = step.table;
-  const auto belongs = [&](const flow::row_block& block, std::uint32_t rows) {
-    return block.step == table.step && block.spans == table.spans && block.rows_count == rows;
-  };
-  const row_kind wanted = options_.first_layer == 0 ? row_kind::embedded : row_kind::activation;
-  const bool inside_decoder = options_.first_layer > schedule_.decoder_begin();
-  if (!step.rows || step.rows->kind != wanted ||
-      !belongs(*step.rows, inside_decoder ? table.decoder_count() : table.rows_count()))
-    return fail(errc::malformed, step_text(table.step) + ": input rows are not those of the step");
-  if (const auto planes = view_planes(*step.rows, config_); !planes) return fail(planes.error());
-  for (const std::uint32_t layer : engram_layers()) {
-    const auto found = std::ranges::find(step.engram, layer, &flow::row_block::layer);
-    if (found == step.engram.end() || found->kind != row_kind::engram_rows ||
-        !belongs(*found, table.rows_count()) ||
-        found->row_bytes != row_bytes(row_kind::engram_rows, config_) ||
-        flow::bytes_of(found->payload).size() < std::size_t{found->rows_count} * found->row_bytes)
-      return fail(errc::malformed, step_text(table.step) +
-                                       ": no Engram rows of the step for layer " +
-                                       std::to_string(layer));
+result<sequence_state*> layer_stage::open_sequence(const flow::step_table& table,
+                                                   const flow::row_span& span) {
+  const auto [found, made] =
+      sequences_.try_emplace(span.request, config_, schedule_, options_.first_layer,
+                             options_.last_layer, options_.imports, pools_);
+  if (made && span.stored > 0) {
+    const auto adopted =
+        found->second.adopt(*prefix_of(table, span.request), span.begin, span.stored, granule_);
+    if (!adopted) return fail(adopted.error());
   }
-  for (const shared_input& input : shared_inputs()) {
-    const auto found = std::ranges::find_if(step.shared, [&](const flow::row_block& block) {
-      return block.kind == input.kind && block.layer == input.layer && block.step == table.step &&
-             block.spans == table.spans;
-    });
-    if (found == step.shared.end())
-      return fail(errc::malformed, step_text(table.step) + ": nothing of the step from layer " +
-                                       std::to_string(input.layer));
-  }
-  return {};
-}
-
-result<void> layer_stage::check_span(const flow::row_span& span) const {
-  const std::string name = "request " + std::to_string(span.request.value);
-  const std::uint64_t end = std::uint64_t{span.first_position} + span.rows_count;
-  if (end > options_.context_max)
-    return fail(errc::capacity, name + " reaches " + std::to_string(end) +
-                                    " positions, the context holds " +
-                                    std::to_string(options_.context_max));
-  const auto found = sequences_.find(span.request);
-  if (found == sequences_.end() && span.first_position != 0)
-    return fail(errc::mismatch, name + " is unknown here and does not begin at position 0");
-  if (found != sequences_.end() && found->second.written() != span.first_position)
-    return fail(errc::mismatch, name + " has " + std::to_string(found->second.written()) +
-                                    " rows, the step continues at " +
-                                    std::to_string(span.first_position));
-  return {};
-}
-
-result<void> layer_stage::check_spans(const flow::step_table& table) const {
-  std::unordered_set<request_id> seen;
-  std::size_t requests = sequences_.size();
-  for (const flow::row_span& span : table.spans) {
-    if (!seen.insert(span.request).second)
-      return fail(errc::malformed,
-                  "request " + std::to_string(span.request.value) + " has two spans of rows");
-    if (const result<void> fits = check_span(span); !fits) return fits;
-    if (!sequences_.contains(span.request)) ++requests;
-  }
-  if (requests > options_.requests_max)
-    return fail(errc::capacity, "the stage would hold " + std::to_string(requests) +
-                                    " requests, its bound is " +
-                                    std::to_string(options_.requests_max) + " (limits.requests)");
-  return {};
+  return &found->second;
 }
 
 /// Creates the states of new requests, takes the pages of all rows and moves their lengths.
 result<step_rows> layer_stage::open_rows(const joined_step& step) {
   step_rows rows;
   for (const flow::row_span& span : step.table.spans) {
-    sequence_state& sequence =
-        sequences_
-            .try_emplace(span.request, config_, schedule_, options_.first_layer,
-                         options_.last_layer, options_.imports, pools_)
-            .first->second;
+    const auto sequence = open_sequence(step.table, span);
+    if (!sequence) return fail(sequence.error());
     const std::uint32_t end = span.first_position + span.rows_count;
-    if (const result<void> reserved = sequence.reserve(end); !reserved)
+    if (const result<void> reserved = (*sequence)->reserve(end); !reserved)
       return fail(reserved.error());
-    sequence.write(step.table.step, end);
-    rows.spans.push_back({span, rows.positions.size(), &sequence});
+    (*sequence)->write(step.table.step, end);
+    rows.spans.push_back({span, rows.positions.size(), *sequence});
     for (std::uint32_t i = 0; i < span.rows_count; ++i)
       rows.positions.push_back(static_cast<std::int32_t>(span.first_position + i));
   }
@@ -222,7 +165,7 @@ void layer_stage::take_back(const flow::step_table& table) {
   for (const flow::row_span& span : table.spans) {
     const auto found = sequences_.find(span.request);
     if (found == sequences_.end()) continue;
-    if (span.first_position == 0)
+    if (span.begins())
       sequences_.erase(found);
     else
       found->second.truncate(span.first_position);
@@ -233,6 +176,7 @@ result<std::vector<flow::row_block>> layer_stage::begin(joined_step step, const 
                                                         const selection_overrides& overrides) {
   CEDAR_REQUIRE(!suspended(), "a stage runs one step at a time");
   const step_id id = step.table.step;
+  for (const prefix_id dropped : step.table.dropped) prefixes_.erase(dropped);
   if (const result<void> checked = check_inputs(step); !checked) return fail(checked.error());
   if (const result<void> checked = check_spans(step.table); !checked)
     return fail(checked.error().with(step_text(id)));
@@ -341,8 +285,22 @@ result<void> layer_stage::apply(const flow::verdict& verdict) {
       return fail(errc::mismatch, step_text(verdict.step) + ": the verdict frees request " +
                                       std::to_string(commitment.request.value) +
                                       ", whose rows are being computed");
+    if (const auto ended = end_request(commitment, found->second); !ended)
+      return fail(ended.error().with(step_text(verdict.step)));
     sequences_.erase(found);
   }
+  return {};
+}
+
+result<void> layer_stage::end_request(const flow::commitment& commitment,
+                                      sequence_state& sequence) {
+  if (commitment.kept == prefix_id{}) return {};
+  if (commitment.kept_positions > sequence.written())
+    return fail(errc::mismatch, "request " + std::to_string(commitment.request.value) + " has " +
+                                    std::to_string(sequence.written()) +
+                                    " rows, the verdict keeps " +
+                                    std::to_string(commitment.kept_positions));
+  prefixes_.emplace(commitment.kept, std::move(sequence).keep(commitment.kept_positions));
   return {};
 }
 

@@ -42,9 +42,14 @@ struct layer_stage_options {
   /// model::ratios_lcm positions (the scheduler's session::kv_budget). None: what the requests
   /// need.
   std::optional<std::uint64_t> kv_granules{};
+  /// Granules that kept prefixes may hold after their requests; within kv_granules.
+  std::uint64_t prefix_granules = 0;
   /// Target layers of the stage, ascending, whose taps go to the drafter.
   std::vector<std::uint32_t> tapped_layers{};
 };
+
+/// Pages whose entries have main entries, or index keys, or both.
+memory::page_layout page_layout_of(const model::model_config& config, bool entries, bool keys);
 
 /// Pages of a stage, by pool.
 struct page_counts {
@@ -55,9 +60,9 @@ struct page_counts {
   std::size_t total() const noexcept { return whole + entries + keys; }
 };
 
-/// Pages that `requests_max` requests of `context_max` positions need in the stage's layers and
-/// replicas, or fewer if `kv_granules` allows no more: a request of n positions holds ceil(n /
-/// granule) of them, and each is lcm / ratio whole pages at an owner.
+/// Pages that `requests_max` requests of `context_max` positions and the kept prefixes need in the
+/// stage's layers and replicas, or fewer if `kv_granules` allows no more: a request of n positions
+/// holds ceil(n / granule) of them, and each is lcm / ratio whole pages at an owner.
 page_counts pages_needed(const model::schedule& schedule, const layer_stage_options& options);
 
 class layer_stage {
@@ -67,13 +72,15 @@ class layer_stage {
               const model::schedule& schedule, std::vector<model::layer_weights> layers,
               const layer_stage_options& options);
 
-  /// Begins a step. Its rows are `embedded` for a stage that begins with layer 0, else
+  /// Begins a step: frees the prefixes that it drops, and gives requests that begin with others
+  /// those pages. Its rows are `embedded` for a stage that begins with layer 0, else
   /// `activation`; it has Engram rows for every layer of the stage with a module, and the blocks of
   /// shared_inputs(). Returns the blocks to be sent: exports, taps, and last `activation`
   /// (`head_input` of wanted rows if the stage ends the model), or a `gather_request`, which
   /// suspends the step. Errors: malformed (blocks that do not fit the step, a request twice),
   /// capacity (no free page, too many requests, beyond the context), mismatch (rows that do not
-  /// continue the request's state). Defect: another step is suspended.
+  /// continue the request's state, a prefix that is unknown here or shorter). Defect: another step
+  /// is suspended.
   result<std::vector<flow::row_block>> begin(joined_step step, const model::taps& probes,
                                              const selection_overrides& overrides = {});
   /// Goes on with the suspended step; returns what begin() does. Error malformed: none is
@@ -95,14 +102,16 @@ class layer_stage {
                               std::span<const flow::row_block> engram, const model::taps& probes,
                               const selection_overrides& overrides = {});
 
-  /// Commits, takes back, frees. Unknown requests are ignored: their step may have failed earlier.
-  /// Error mismatch: it frees a request whose rows are being computed.
+  /// Commits, takes back, frees, keeps. Unknown requests are ignored: their step may have failed
+  /// earlier. Error mismatch: it frees a request whose rows are being computed, or keeps rows that
+  /// were never written.
   result<void> apply(const flow::verdict& verdict);
 
   /// Forgets every request (a new epoch begins).
   void clear() {
     step_.reset();
     sequences_.clear();
+    prefixes_.clear();
   }
 
   /// Layers of the stage whose Engram rows a step has.
@@ -114,11 +123,15 @@ class layer_stage {
   std::uint32_t last_layer() const noexcept { return options_.last_layer; }
   const kv_pools& pages() const noexcept { return pools_; }
   std::size_t sequences() const noexcept { return sequences_.size(); }
+  std::size_t prefixes() const noexcept { return prefixes_.size(); }
 
  private:
   result<void> check_inputs(const joined_step& step) const;
   result<void> check_spans(const flow::step_table& table) const;
-  result<void> check_span(const flow::row_span& span) const;
+  result<void> check_span(const flow::row_span& span, const kept_prefix* prefix) const;
+  const kept_prefix* prefix_of(const flow::step_table& table, request_id request) const;
+  result<sequence_state*> open_sequence(const flow::step_table& table, const flow::row_span& span);
+  result<void> end_request(const flow::commitment& commitment, sequence_state& sequence);
   result<step_rows> open_rows(const joined_step& step);
   result<step_selections> import_shared(const joined_step& step, const step_rows& rows) const;
   void take_back(const flow::step_table& table);
@@ -132,7 +145,9 @@ class layer_stage {
   model::rotary_frequencies rotary_;
   kv_pools pools_;
   kernels::arena scratch_;
+  std::uint32_t granule_;  ///< positions that fill whole pages at every owner
   std::unordered_map<request_id, sequence_state> sequences_;
+  std::unordered_map<prefix_id, kept_prefix> prefixes_;
   std::unique_ptr<stage_step> step_;  ///< null: none is suspended
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/check.hpp"
 #include "runtime/model/compressor.hpp"
 
 namespace cedar::stage {
@@ -49,7 +50,31 @@ result<void> sequence_state::reserve(std::uint32_t positions) {
 
 void sequence_state::truncate(std::uint32_t positions) {
   written_ = std::min(written_, positions);
-  for (auto& [owner, cache] : globals_) cache.truncate(written_ / ratios_.at(owner));
+  const std::uint32_t kept = std::max(written_, stored_);
+  for (auto& [owner, cache] : globals_) cache.truncate(kept / ratios_.at(owner));
+}
+
+result<void> sequence_state::adopt(const kept_prefix& prefix, std::uint32_t begin,
+                                   std::uint32_t stored, std::uint32_t granule) {
+  CEDAR_REQUIRE(written_ == 0 && stored <= prefix.positions(), "only a new sequence adopts");
+  const std::uint32_t shared = stored / granule * granule;
+  for (auto& [owner, cache] : globals_) {
+    const std::uint32_t ratio = ratios_.at(owner);
+    if (const auto done = cache.share(prefix.global(owner), shared / ratio, stored / ratio);
+        !done) {
+      for (auto& [other, begun] : globals_) begun.truncate(0);
+      return done;
+    }
+  }
+  written_ = committed_ = begin_ = begin;
+  stored_ = stored;
+  return {};
+}
+
+kept_prefix sequence_state::keep(std::uint32_t positions) && {
+  CEDAR_REQUIRE(positions <= written_, "rows that are kept were written");
+  for (auto& [owner, cache] : globals_) cache.truncate(positions / ratios_.at(owner));
+  return {std::move(globals_), positions};
 }
 
 void sequence_state::commit(step_id step, std::uint32_t positions) {

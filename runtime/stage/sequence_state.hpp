@@ -3,6 +3,8 @@
 // 1. `written` rows are visible to later rows; `committed` rows have been confirmed by a verdict.
 // 2. truncate() takes back everything beyond a position: window rings and pending compressor rows
 //    only move their length, global entries are dropped, pages return to the pool.
+// 3. A request may begin with the global entries of a kept prefix (adopt()): its rows then begin
+//    before the prefix ends, and those within it only bring windows back.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +48,20 @@ struct kv_pools {
 memory::kv_page_pool* pool_of(kv_pools& pools, const model::shared_state& imports,
                               std::uint32_t owner, bool own) noexcept;
 
+/// Global KV of a request that is over, by owner: what later requests may begin with. Constant.
+class kept_prefix {
+ public:
+  kept_prefix(std::map<std::uint32_t, memory::global_cache> globals, std::uint32_t positions)
+      : globals_(std::move(globals)), positions_(positions) {}
+
+  std::uint32_t positions() const noexcept { return positions_; }
+  const memory::global_cache& global(std::uint32_t owner) const { return globals_.at(owner); }
+
+ private:
+  std::map<std::uint32_t, memory::global_cache> globals_;
+  std::uint32_t positions_;
+};
+
 class sequence_state {
  public:
   /// For layers [first, last] of the model, with replicas of what `imports` brings.
@@ -55,6 +71,18 @@ class sequence_state {
 
   std::uint32_t written() const noexcept { return written_; }
   std::uint32_t committed() const noexcept { return committed_; }
+  /// The first row; not 0 only after adopt().
+  std::uint32_t begin() const noexcept { return begin_; }
+  /// Positions whose global entries were adopted.
+  std::uint32_t stored() const noexcept { return stored_; }
+
+  /// Makes a new sequence begin at row `begin`, with the global entries of positions [0, stored) of
+  /// `prefix`; those of whole granules of `granule` positions stay in the prefix's pages. `stored`:
+  /// at most the prefix's positions. On errc::capacity nothing changed.
+  result<void> adopt(const kept_prefix& prefix, std::uint32_t begin, std::uint32_t stored,
+                     std::uint32_t granule);
+  /// Gives the global entries of positions [0, positions) away; the sequence is over.
+  kept_prefix keep(std::uint32_t positions) &&;
 
   /// Takes the pages that rows [0, positions) need, so that writing them cannot fail. On
   /// errc::capacity nothing changed.
@@ -77,7 +105,8 @@ class sequence_state {
   /// >= 2.
   memory::position_ring& pending(std::uint32_t owner) { return pending_.at(owner); }
 
-  /// Rows from `positions` on never happened, and pages reserved beyond them are not needed.
+  /// Rows from `positions` on never happened, and pages reserved beyond them and beyond an adopted
+  /// prefix are not needed.
   void truncate(std::uint32_t positions);
 
  private:
@@ -88,6 +117,8 @@ class sequence_state {
   step_id last_step_;
   std::uint32_t written_ = 0;
   std::uint32_t committed_ = 0;
+  std::uint32_t begin_ = 0;
+  std::uint32_t stored_ = 0;
 };
 
 }  // namespace cedar::stage

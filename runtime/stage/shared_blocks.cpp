@@ -117,7 +117,7 @@ flow::row_block make_entries_block(row_kind kind, const shared_context& c,
   std::byte* out = memory.data();
   for (const span_rows& span : rows.spans) {
     const memory::global_cache& cache = span.sequence->global(owner);
-    const std::uint32_t first = span.span.first_position / ratio;
+    const std::uint32_t first = span.span.first_entry(ratio);
     for (std::uint32_t i = first; i < first + span.span.entries_count(ratio); ++i, out += bytes)
       std::memcpy(out, kind == row_kind::shared_kv ? cache.main_entry(i) : cache.index_key(i),
                   bytes);

@@ -33,7 +33,7 @@ result<void> token_chooser::check(const flow::step_table& table, std::uint32_t v
   };
   std::set<request_id> beginning;
   for (const flow::row_span& span : table.spans)
-    if (span.first_position == 0) beginning.insert(span.request);
+    if (span.begins()) beginning.insert(span.request);
   for (const flow::request_sampling& entry : table.sampling) {
     if (beginning.erase(entry.request) == 0)
       return refuse(entry.request, "has sampling options but does not begin here");
@@ -42,7 +42,7 @@ result<void> token_chooser::check(const flow::step_table& table, std::uint32_t v
   }
   for (const flow::row_span& span : table.spans) {
     const auto known = requests_.find(span.request);
-    if (span.first_position == 0 || known == requests_.end() || !known->second.history) continue;
+    if (span.begins() || known == requests_.end() || !known->second.history) continue;
     if (span.first_position > known->second.history->size())
       return refuse(span.request, "goes on at position " + std::to_string(span.first_position) +
                                       ", its tokens are known up to " +
@@ -62,7 +62,7 @@ result<void> token_chooser::check(const flow::step_table& table, std::uint32_t v
 result<void> token_chooser::begin(const flow::step_table& table, std::uint32_t vocabulary) {
   if (const result<void> sound = check(table, vocabulary); !sound) return sound;
   for (const flow::row_span& span : table.spans) {
-    if (span.first_position == 0) requests_.erase(span.request);
+    if (span.begins()) requests_.erase(span.request);
     const auto known = requests_.find(span.request);
     if (known != requests_.end() && known->second.history)
       known->second.history->truncate(span.first_position);
@@ -70,7 +70,7 @@ result<void> token_chooser::begin(const flow::step_table& table, std::uint32_t v
   for (const flow::request_sampling& entry : table.sampling) {
     sampled_request& request = requests_[entry.request];
     request.options = entry.options;
-    if (model::has_penalties(entry.options)) request.history.emplace(entry.prompt_tokens);
+    if (flow::has_penalties(entry.options)) request.history.emplace(entry.prompt_tokens);
   }
   return {};
 }

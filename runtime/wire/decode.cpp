@@ -37,6 +37,8 @@ void read_body(schemas::Header::Body::Reader in, body_fields& out) {
       out.taps = table.getTaps();
       out.want_logits = table.getWantLogits();
       out.sampling = table.getSampling();
+      out.prefixes = table.getPrefixes();
+      out.dropped = table.getDropped();
       break;
     }
     case schemas::Header::Body::ROW_BLOCK: {

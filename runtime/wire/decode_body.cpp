@@ -69,11 +69,20 @@ class body_decoder {
     }
     std::vector<flow::row_span> out(body().spans);
     for (flow::row_span& span : out) {
+      if (!lists.holds(1, flow::packed_span_bytes)) return short_of(field, flow::packed_span_bytes);
       span.request = request_id{lists.get<std::uint64_t>()};
       span.first_position = lists.get<std::uint32_t>();
-      span.rows_count = lists.get<std::uint32_t>();
+      const auto rows = lists.get<std::uint32_t>();
+      span.rows_count = rows & ~replay_flag;
       span.logits_from = lists.get<std::uint32_t>();
       span.decoder_begin = lists.get<std::uint32_t>();
+      if ((rows & replay_flag) != 0) {
+        if (!lists.holds(1, flow::packed_replay_bytes))
+          return short_of(field, flow::packed_replay_bytes);
+        span.begin = lists.get<std::uint32_t>();
+        span.stored = lists.get<std::uint32_t>();
+        if (span.stored == 0) return malformed(field, "a prefix of no position");
+      }
       if (span.logits_from > span.rows_count) {
         return malformed(field, "logits begin at row " + std::to_string(span.logits_from) + " of " +
                                     std::to_string(span.rows_count));
@@ -83,6 +92,10 @@ class body_decoder {
       }
       if (span.logits_from < span.decoder_from()) {
         return malformed(field, "wanted rows begin before the decoder's rows");
+      }
+      if (!replay_fits(span)) {
+        return malformed(field, "the request begins at " + std::to_string(span.begin) +
+                                    ", after its span or outside its prefix");
       }
     }
     return out;
@@ -126,8 +139,28 @@ class body_decoder {
       if (!entry) return fail(entry.error());
       out.sampling.push_back(std::move(*entry));
     }
+    if (const auto read = prefixes(lists, out); !read) return fail(read.error());
     if (lists.left() != 0) return too_long("stepTable", lists.left());
     return out;
+  }
+
+  result<void> prefixes(packed_reader& lists, flow::step_table& out) const {
+    if (!lists.holds(body().prefixes, flow::packed_prefix_use_bytes))
+      return short_of("stepTable.prefixes",
+                      std::uint64_t{body().prefixes} * flow::packed_prefix_use_bytes);
+    out.prefixes.resize(body().prefixes);
+    for (flow::prefix_use& use : out.prefixes) {
+      use.request = request_id{lists.get<std::uint64_t>()};
+      use.prefix = prefix_id{lists.get<std::uint64_t>()};
+    }
+    if (body().dropped > flow::prefixes_dropped_max)
+      return malformed("stepTable.dropped", std::to_string(body().dropped) + " prefixes");
+    if (!lists.holds(body().dropped, flow::packed_prefix_bytes))
+      return short_of("stepTable.dropped",
+                      std::uint64_t{body().dropped} * flow::packed_prefix_bytes);
+    out.dropped.resize(body().dropped);
+    for (prefix_id& prefix : out.dropped) prefix = prefix_id{lists.get<std::uint64_t>()};
+    return {};
   }
 
   result<flow::request_sampling> sampling(packed_reader& lists) const {
@@ -244,11 +277,21 @@ class body_decoder {
     out.epoch = fields_.epoch;
     out.commitments.resize(body().commitments);
     for (flow::commitment& commitment : out.commitments) {
+      if (!lists.holds(1, flow::packed_commitment_bytes))
+        return short_of("verdict.commitments", flow::packed_commitment_bytes);
       commitment.request = request_id{lists.get<std::uint64_t>()};
       commitment.committed = lists.get<std::uint32_t>();
       const auto finished = lists.get<std::uint8_t>();
-      if (finished > 1) return malformed("verdict.finished", std::to_string(finished));
+      if (finished > finished_and_kept)
+        return malformed("verdict.finished", std::to_string(finished));
       commitment.finished = finished != 0;
+      if (finished != finished_and_kept) continue;
+      if (!lists.holds(1, flow::packed_kept_bytes))
+        return short_of("verdict.kept", flow::packed_kept_bytes);
+      commitment.kept = prefix_id{lists.get<std::uint64_t>()};
+      commitment.kept_positions = lists.get<std::uint32_t>();
+      if (commitment.kept == prefix_id{} || commitment.kept_positions > commitment.committed)
+        return malformed("verdict.kept", "no name, or positions beyond the request's rows");
     }
     if (lists.left() != 0) return too_long("verdict", lists.left());
     return out;

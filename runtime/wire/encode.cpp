@@ -34,9 +34,12 @@ std::uint32_t count_of(std::size_t count) {
 void put_span(packed_writer& lists, const flow::row_span& span) {
   lists.put(span.request.value);
   lists.put(span.first_position);
-  lists.put(span.rows_count);
+  lists.put(span.rows_count | (span.stored > 0 ? internal::replay_flag : 0));
   lists.put(span.logits_from);
   lists.put(span.decoder_begin);
+  if (span.stored == 0) return;
+  lists.put(span.begin);
+  lists.put(span.stored);
 }
 
 void put_sampling(packed_writer& lists, const flow::request_sampling& entry) {
@@ -64,6 +67,8 @@ void require_spans(const std::vector<flow::row_span>& spans) {
   for (const flow::row_span& span : spans) {
     CEDAR_REQUIRE(span.logits_from <= span.rows_count, "logits begin after the span's rows");
     CEDAR_REQUIRE(span.logits_from >= span.decoder_from(), "wanted rows walk the decoder");
+    CEDAR_REQUIRE(span.rows_count < internal::replay_flag, "too many rows in a span");
+    CEDAR_REQUIRE(internal::replay_fits(span), "a replay begins before its span and in its prefix");
     CEDAR_REQUIRE(
         span.rows_count <= std::numeric_limits<std::uint32_t>::max() - span.first_position,
         "positions of a span overflow");
@@ -91,6 +96,14 @@ class body_encoder {
     for (const token_id token : table.lookback) lists_.put(token);
     for (const std::string& name : table.taps) put_name(name);
     for (const flow::request_sampling& entry : table.sampling) put_sampling(lists_, entry);
+    CEDAR_REQUIRE(table.dropped.size() <= flow::prefixes_dropped_max, "too many dropped prefixes");
+    out.setPrefixes(count_of(table.prefixes.size()));
+    out.setDropped(count_of(table.dropped.size()));
+    for (const flow::prefix_use& use : table.prefixes) {
+      lists_.put(use.request.value);
+      lists_.put(use.prefix.value);
+    }
+    for (const prefix_id prefix : table.dropped) lists_.put(prefix.value);
     return nullptr;
   }
 
@@ -134,7 +147,13 @@ class body_encoder {
     for (const flow::commitment& commitment : value.commitments) {
       lists_.put(commitment.request.value);
       lists_.put(commitment.committed);
-      lists_.put(static_cast<std::uint8_t>(commitment.finished));
+      const bool keeps = commitment.kept != prefix_id{};
+      CEDAR_REQUIRE(!keeps || commitment.finished, "only what a request leaves is kept");
+      lists_.put(keeps ? internal::finished_and_kept
+                       : static_cast<std::uint8_t>(commitment.finished));
+      if (!keeps) continue;
+      lists_.put(commitment.kept.value);
+      lists_.put(commitment.kept_positions);
     }
     return nullptr;
   }

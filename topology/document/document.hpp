@@ -106,6 +106,7 @@ struct limits_entry {
   located<std::uint32_t> steps_in_flight{2, {}, false};
   located<std::uint32_t> prefill_rows{128, {}, false};  ///< omitted: as rows_per_step
   located<std::uint32_t> kv_positions{0, {}, false};  ///< omitted: enough for all requests
+  located<std::uint32_t> prefix_positions{0, {}, false};  ///< 0: no prefix is kept
 };
 
 struct transport_entry {

@@ -240,10 +240,13 @@ void parse_limits(section& root, limits_entry& limits, mistakes& out) {
   body.number("steps_in_flight", 1, steps_max, limits.steps_in_flight);
   body.number("prefill_rows", 1, rows_max, limits.prefill_rows);
   body.number("kv_positions", 1, std::numeric_limits<std::uint32_t>::max(), limits.kv_positions);
+  body.number("prefix_positions", 0, std::numeric_limits<std::uint32_t>::max(),
+              limits.prefix_positions);
   body.finish();
   if (!limits.prefill_rows.given) limits.prefill_rows.value = limits.rows_per_step.value;
-  for (auto* value : {&limits.rows_per_step, &limits.requests, &limits.context,
-                      &limits.steps_in_flight, &limits.prefill_rows, &limits.kv_positions}) {
+  for (auto* value :
+       {&limits.rows_per_step, &limits.requests, &limits.context, &limits.steps_in_flight,
+        &limits.prefill_rows, &limits.kv_positions, &limits.prefix_positions}) {
     place_default(body.where(), *value);
   }
 }

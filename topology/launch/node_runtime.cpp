@@ -4,6 +4,7 @@
 
 #include "kernels/registry/registry.hpp"
 #include "runtime/model/image_tokens.hpp"
+#include "runtime/model/owner_ratios.hpp"
 #include "topology/launch/host.hpp"
 #include "topology/launch/node_port.hpp"
 
@@ -36,6 +37,7 @@ transport::ucx::reach reach_of(const transport_plan& transport) {
 session::scheduler_limits scheduler_limits_of(const plan& topology,
                                               const model::model_config& config) {
   const limits_plan& limits = topology.limits();
+  const model::schedule schedule(config);
   return {.rows_per_step = limits.rows_per_step,
           .requests_max = limits.requests,
           .queue_max = limits.requests * 64,
@@ -46,10 +48,13 @@ session::scheduler_limits scheduler_limits_of(const plan& topology,
           .eos_token = config.eos_token,
           .image_token = model::image_token_of(config),
           .window = config.window,
-          .decoder_layers = model::schedule(config).decoder_layers(),
+          .encoder_layers = schedule.decoder_begin(),
+          .decoder_layers = schedule.decoder_layers(),
           .prefill_rows = limits.prefill_rows,
           .kv_granule = limits.kv_granule,
           .kv_granules = limits.kv_granules,
+          .prefix_granules = limits.prefix_granules,
+          .prefix_step = model::ratios_lcm(schedule),
           .draft_tokens_max = limits.draft_tokens};
 }
 
@@ -144,10 +149,10 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
         std::make_unique<stage::drafting>(std::move(*made), model_.config()), steps_max);
   }
   const auto& role = std::get<stage_role>(unit.role);
-  auto made =
-      model_.make_layers(**backend, {role.layers.first, role.layers.last, plan_.limits().requests,
-                                     plan_.limits().context, role.imports, role.exports,
-                                     plan_.limits().kv_granules, role.tapped_layers});
+  auto made = model_.make_layers(
+      **backend, {role.layers.first, role.layers.last, plan_.limits().requests,
+                  plan_.limits().context, role.imports, role.exports, plan_.limits().kv_granules,
+                  plan_.limits().prefix_granules, role.tapped_layers});
   if (!made) return fail(made.error());
   return stage::make_layer_unit(std::move(*made), steps_max);
 }

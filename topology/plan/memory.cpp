@@ -142,7 +142,8 @@ std::uint64_t global_bytes(const plan& planned, std::uint32_t ratio, bool entrie
       (keys ? kernels::entry_bytes(model::index_entry_format, config.index_head_dim) : 0);
   const std::uint64_t page_entries = memory::default_page_entries;
   const std::uint64_t of_load =
-      load.requests * ((load.positions / ratio + page_entries - 1) / page_entries);
+      load.requests * ((load.positions / ratio + page_entries - 1) / page_entries) +
+      planned.limits().prefix_granules * (planned.limits().kv_granule / page_entries / ratio);
   // What the budget of all requests together allows.
   const std::uint64_t allowed =
       planned.limits().kv_granules * (planned.limits().kv_granule / page_entries / ratio);

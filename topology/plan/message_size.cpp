@@ -162,12 +162,28 @@ std::uint64_t sampling_bytes_max(std::uint64_t requests) noexcept {
          (flow::packed_sampling_bytes + flow::token_biases_max * flow::packed_bias_bytes);
 }
 
+std::uint64_t prefix_bytes_max(std::uint64_t requests) noexcept {
+  return requests * (flow::packed_prefix_use_bytes + flow::packed_replay_bytes) +
+         flow::prefixes_dropped_max * flow::packed_prefix_bytes;
+}
+
+std::uint64_t replay_bytes_max(std::uint64_t requests) noexcept {
+  return requests * std::max(flow::packed_replay_bytes, flow::packed_kept_bytes);
+}
+
+std::uint64_t replay_bytes_of(const flow::step_table& table) noexcept {
+  const auto replaying = std::ranges::count_if(
+      table.spans, [](const flow::row_span& span) { return span.stored > 0; });
+  return static_cast<std::uint64_t>(replaying) * flow::packed_replay_bytes;
+}
+
 std::uint64_t extra_bytes_of(const flow::step_table& table) noexcept {
   std::uint64_t bytes = 0;
   for (const std::string& name : table.taps) bytes += flow::packed_text_prefix_bytes + name.size();
   for (const flow::request_sampling& entry : table.sampling)
     bytes += flow::packed_sampling_bytes + entry.options.bias.size() * flow::packed_bias_bytes;
-  return bytes;
+  return bytes + table.prefixes.size() * flow::packed_prefix_use_bytes +
+         table.dropped.size() * flow::packed_prefix_bytes;
 }
 
 }  // namespace cedar::topology

@@ -32,7 +32,8 @@ struct step_shape {
   draft_counts drafts{};
 };
 
-/// Bytes of a message: the sum of its terms, exact. Diagnostics and sampling options come on top.
+/// Bytes of a message: the sum of its terms, exact. Diagnostics, sampling options and prefixes come
+/// on top.
 struct message_size {
   std::uint64_t per_request = 0;
   std::uint64_t per_row = 0;
@@ -116,7 +117,13 @@ inline constexpr std::uint32_t tap_name_bytes_max = 64;
 std::uint64_t tap_names_bytes_max() noexcept;
 /// Bytes that the sampling options of `requests` requests can add to a step table.
 std::uint64_t sampling_bytes_max(std::uint64_t requests) noexcept;
-/// Bytes of the names of taps and the sampling options in `table`.
+/// Bytes that kept prefixes can add to a step table of `requests` requests.
+std::uint64_t prefix_bytes_max(std::uint64_t requests) noexcept;
+/// Bytes that they can add to any other message of a step: of a span, or of a commitment.
+std::uint64_t replay_bytes_max(std::uint64_t requests) noexcept;
+/// Bytes that the spans of `table` have more than those without a prefix.
+std::uint64_t replay_bytes_of(const flow::step_table& table) noexcept;
+/// Bytes of the names of taps, the sampling options and the prefixes in `table`.
 std::uint64_t extra_bytes_of(const flow::step_table& table) noexcept;
 
 }  // namespace cedar::topology

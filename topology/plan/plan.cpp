@@ -144,10 +144,13 @@ std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
   shape.drafts = drafts;
   if (planned.kind == edge_kind::shared_kv || planned.kind == edge_kind::index_keys)
     shape.entries = entries_of(table, schedule[planned.layer].ratio);
+  const bool spans = planned.kind != edge_kind::proposal && planned.kind != edge_kind::verdict;
+  const std::uint64_t replay = spans ? replay_bytes_of(table) : 0;
   if (planned.groups.empty()) {
     const bool diagnosed = planned.kind == edge_kind::proposal && table.want_logits;
     const message_size size = diagnosed ? proposal_size(model_, true) : planned.size;
-    return size.bytes(shape) + (planned.kind == edge_kind::step_table ? extra_bytes_of(table) : 0);
+    return size.bytes(shape) + replay +
+           (planned.kind == edge_kind::step_table ? extra_bytes_of(table) : 0);
   }
   // Nothing is asked for a step that ends before the layers that would ask.
   const bool in_decoder = planned.layer >= schedule.decoder_begin();
@@ -155,7 +158,7 @@ std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
   std::uint64_t bytes = 0;
   for (const std::uint32_t source : planned.groups) {
     shape.selected = selected_of(table, model_, schedule[source], in_decoder);
-    bytes += planned.size.bytes(shape);
+    bytes += planned.size.bytes(shape) + replay;
   }
   return bytes;
 }

@@ -161,7 +161,8 @@ struct limits_plan {
   std::uint32_t steps_in_flight = 0;  ///< steps whose verdict is not out
   std::uint32_t prefill_rows = 0;  ///< prompt rows of a step while answers are generated
   std::uint32_t kv_granule = 0;  ///< positions that KV is given out in: whole pages at every owner
-  std::uint64_t kv_granules = 0;  ///< of all requests together, at least one context
+  std::uint64_t kv_granules = 0;  ///< of requests and prefixes together, at least one context
+  std::uint64_t prefix_granules = 0;  ///< that prefixes may hold of them after their requests
   std::uint32_t draft_tokens = 0;  ///< that a draft has at most; 0: nobody drafts
   bool draft_policy = false;  ///< of them, as many are verified as pay (session::draft_policy)
 

@@ -250,7 +250,7 @@ std::string bounds_text(const plan& planned) {
       "  mode       {}\n"
       "  limits     {} rows a step, {} requests, {} positions a request, {} steps in flight\n"
       "  prompts    {} rows a step while answers are generated\n"
-      "  kv         {} positions of all requests together, given out by {}\n"
+      "  kv         {} positions of all requests together, given out by {}{}\n"
       "{}"
       "  transport  {}\n"
       "  deadlines  start {} ms, step {} ms, lost after {} ms of silence (a heartbeat every {} "
@@ -261,7 +261,11 @@ std::string bounds_text(const plan& planned) {
       "messages of {} of the largest steps{}\n",
       to_string(planned.mode()), limits.rows_per_step, limits.requests, limits.context,
       limits.steps_in_flight, limits.prefill_rows, grouped(limits.kv_granules * limits.kv_granule),
-      limits.kv_granule, drafts, carrier, deadlines.start.count(), deadlines.step.count(),
+      limits.kv_granule,
+      limits.prefix_granules == 0
+          ? std::string()
+          : ", " + grouped(limits.prefix_granules * limits.kv_granule) + " of them for prefixes",
+      drafts, carrier, deadlines.start.count(), deadlines.step.count(),
       deadlines.heartbeat_lost.count(), deadlines.heartbeat_interval.count(),
       deadlines.drain.count(),
       security.secret_file ? "secret from " + security.secret_file->string()

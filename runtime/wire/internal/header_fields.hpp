@@ -37,6 +37,8 @@ struct body_fields {
   std::uint32_t lookback = 0;
   std::uint32_t taps = 0;
   std::uint32_t sampling = 0;
+  std::uint32_t prefixes = 0;
+  std::uint32_t dropped = 0;
   std::uint32_t commitments = 0;
   std::uint32_t drafts = 0;  ///< or orders of drafts
   std::uint32_t extents = 0;

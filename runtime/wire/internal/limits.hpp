@@ -21,6 +21,16 @@ inline bool is_probability(float value) noexcept {
   return value >= 0 && value <= 1;
 }
 
+/// In place of the highest bit of a span's rows: `begin` and `stored` follow.
+inline constexpr std::uint32_t replay_flag = std::uint32_t{1} << 31;
+/// `finished` of a commitment: 0, 1, or this: over, and what is kept follows.
+inline constexpr std::uint8_t finished_and_kept = 2;
+
+/// Whether the span's first row and its prefix can be so.
+inline bool replay_fits(const flow::row_span& span) noexcept {
+  return span.begin <= span.first_position && (span.begin == 0 || span.begin < span.stored);
+}
+
 /// Whether a block of this kind can have that many rows. What depends on the model (ratios, the
 /// decoder's first layer, how many positions were chosen) is left to the stage, which knows it.
 inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spans,

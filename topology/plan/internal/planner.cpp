@@ -89,8 +89,11 @@ void planner::place_bounds() {
   bounds.kv_granule = kv_granule(config_);
   const std::uint64_t granules_of_context =
       (std::uint64_t{bounds.context} + bounds.kv_granule - 1) / bounds.kv_granule;
-  bounds.kv_granules = limits.kv_positions.given ? limits.kv_positions.value / bounds.kv_granule
-                                                 : bounds.requests * granules_of_context;
+  bounds.prefix_granules = limits.prefix_positions.value / bounds.kv_granule;
+  bounds.kv_granules = limits.kv_positions.given
+                           ? limits.kv_positions.value / bounds.kv_granule
+                           : bounds.requests * granules_of_context + bounds.prefix_granules;
+  bounds.prefix_granules = std::min(bounds.prefix_granules, bounds.kv_granules);
   const session::draft_setting draft = draft_of(document_, config_);
   bounds.draft_tokens = draft.tokens;
   bounds.draft_policy = draft.automatic;
@@ -231,6 +234,13 @@ edge_plan planner::new_edge(edge_kind kind, unit_id producer, unit_id consumer) 
   return edge;
 }
 
+/// What requests that begin with prefixes add to a message.
+std::uint64_t planner::replay_room() const {
+  return plan_.limits_.prefix_granules > 0
+             ? replay_bytes_max(plan_.limits_.largest_step(config_).requests)
+             : 0;
+}
+
 void planner::connect(edge_kind kind, unit_id producer, unit_id consumer, const message_size& size,
                       std::uint64_t extra_bytes, std::uint32_t layer) {
   const std::uint32_t steps = plan_.limits_.steps_in_flight;
@@ -242,7 +252,7 @@ void planner::connect(edge_kind kind, unit_id producer, unit_id consumer, const 
   if (of_a_layer(kind)) edge.name += " of layer " + std::to_string(layer);
   edge.size = size;
   edge.step_bytes_max = size.bytes(largest);
-  edge.message_bytes_max = edge.step_bytes_max + extra_bytes;
+  edge.message_bytes_max = edge.step_bytes_max + extra_bytes + replay_room();
   edge.window_messages = steps;
   edge.window_bytes = steps * edge.message_bytes_max;
   // The drafter may be behind the steps by a window, beside those in flight (credit_proof.hpp).
@@ -282,7 +292,7 @@ void planner::connect_gather(unit_id reader, std::uint32_t owner) {
     edge.name += " of layer " + std::to_string(owner);
     edge.groups.assign(sources.begin(), sources.end());
     edge.size = size;
-    edge.message_bytes_max = size.bytes(largest);
+    edge.message_bytes_max = size.bytes(largest) + replay_room();
     edge.window_messages = edge.messages_per_step();
     edge.step_bytes_max = edge.window_messages * edge.message_bytes_max;
     edge.window_bytes = edge.window_messages * edge.message_bytes_max;
@@ -306,8 +316,10 @@ void planner::connect_taps(unit_id producer) {
 
 void planner::connect_units() {
   const message_size table = step_table_size();
+  const std::uint64_t requests = plan_.limits_.largest_step(config_).requests;
   const std::uint64_t table_extra =
-      tap_names_bytes_max() + sampling_bytes_max(plan_.limits_.largest_step(config_).requests);
+      tap_names_bytes_max() + sampling_bytes_max(requests) +
+      (plan_.limits_.prefix_granules > 0 ? prefix_bytes_max(requests) : 0);
   for (const unit_plan& unit : plan_.units_) {
     if (unit.id == scheduler_) continue;
     connect(edge_kind::step_table, scheduler_, unit.id, table, table_extra);

@@ -31,6 +31,7 @@ class planner {
 
   unit_id add_unit(std::string name, node_id node, std::optional<device_id> device, unit_role role);
   unit_id add_unit(std::string name, const std::string& device, unit_role role);
+  std::uint64_t replay_room() const;
   /// Adds an edge of one message a step; `extra_bytes` on top of the size is what diagnostics and
   /// sampling options may add.
   void connect(edge_kind kind, unit_id producer, unit_id consumer, const message_size& size,

@@ -15,12 +15,24 @@ small_model::small_model(const std::string& folder) : backend_(kernels::make_bac
   BOOST_REQUIRE(backend_ != nullptr);
 }
 
+std::unique_ptr<local::local_engine> small_model::open(const local::engine_options& options) const {
+  auto engine = local::local_engine::open(*source_, *backend_, options);
+  BOOST_REQUIRE_MESSAGE(engine, (engine ? "" : engine.error().message));
+  return std::move(*engine);
+}
+
 std::vector<answer> small_model::run(const std::vector<session::generation_request>& requests,
                                      const local::engine_options& options) const {
-  const auto engine = local::local_engine::open(*source_, *backend_, options);
-  BOOST_REQUIRE_MESSAGE(engine, (engine ? "" : engine.error().message));
+  const auto engine = open(options);
+  auto out = answers_of(*engine, requests);
+  BOOST_TEST(engine->layers().pages().pages_in_use() == 0U);
+  return out;
+}
+
+std::vector<answer> answers_of(local::local_engine& engine,
+                               const std::vector<session::generation_request>& requests) {
   std::vector<answer> out(requests.size());
-  const auto used = (*engine)->generate(
+  const auto used = engine.generate(
       requests, {[&](std::size_t index, const session::row_event& row) {
                    answer& to = out[index];
                    to.positions.push_back(row.position);
@@ -31,8 +43,8 @@ std::vector<answer> small_model::run(const std::vector<session::generation_reque
                  {}});
   BOOST_REQUIRE_MESSAGE(used, (used ? "" : used.error().message));
   for (std::size_t i = 0; i < out.size(); ++i) out[i].used = (*used)[i];
-  BOOST_TEST((*engine)->layers().pages().pages_in_use() == 0U);
-  BOOST_TEST((*engine)->image_rows_held() == 0U);
+  BOOST_TEST(engine.layers().sequences() == 0U);
+  BOOST_TEST(engine.image_rows_held() == 0U);
   return out;
 }
 

@@ -26,6 +26,7 @@ class small_model {
 
   const model::model_config& config() const noexcept { return source_->config(); }
 
+  std::unique_ptr<local::local_engine> open(const local::engine_options& options) const;
   /// Runs all requests together; no state of any may be left behind.
   std::vector<answer> run(const std::vector<session::generation_request>& requests,
                           const local::engine_options& options) const;
@@ -34,6 +35,10 @@ class small_model {
   std::unique_ptr<stage::model_source> source_;
   std::unique_ptr<kernels::backend> backend_;
 };
+
+/// What an engine gives, run together; no state of any request may be left behind.
+std::vector<answer> answers_of(local::local_engine& engine,
+                               const std::vector<session::generation_request>& requests);
 
 /// Some of a few tokens, some of a page's length, some long; most of them grow beyond a page.
 std::vector<session::generation_request> mixed_requests(std::uint64_t seed);

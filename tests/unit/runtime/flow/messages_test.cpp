@@ -19,6 +19,11 @@ BOOST_AUTO_TEST_CASE(a_step_table_counts_its_lists) {
   table.sampling.resize(2);
   table.sampling[1].options.bias = {{1, 0.5F}, {2, 0.5F}, {3, 0.5F}};
   BOOST_TEST(credit_bytes(message(table)) == 2U * 24 + 5U * 4 + (2 + 3) + 2 + 2 * 56 + 3 * 8);
+  table.sampling.clear();
+  table.prefixes.resize(3);
+  table.dropped.resize(2);
+  table.spans[1].stored = 6;
+  BOOST_TEST(credit_bytes(message(table)) == 2U * 24 + 8 + 5U * 4 + (2 + 3) + 2 + 3 * 16 + 2 * 8);
 }
 
 BOOST_AUTO_TEST_CASE(a_row_block_counts_tensor_and_spans) {
@@ -40,6 +45,8 @@ BOOST_AUTO_TEST_CASE(the_other_kinds_count_their_lists) {
   verdict decision;
   decision.commitments.resize(2);
   BOOST_TEST(credit_bytes(message(decision)) == 26U);
+  decision.commitments[1].kept = prefix_id{1};
+  BOOST_TEST(credit_bytes(message(decision)) == 38U);
   draft_orders wanted;
   wanted.orders.resize(2);
   BOOST_TEST(credit_bytes(message(wanted)) == 2U * 20);
@@ -63,6 +70,17 @@ BOOST_AUTO_TEST_CASE(a_span_knows_its_decoder_rows_and_entries) {
   const row_span across{request_id{1}, 5, 4, 3, 7};
   BOOST_TEST(across.decoder_from() == 2U);
   BOOST_TEST(across.decoder_count() == 2U);
+  row_span replayed{request_id{1}, 4, 4, 4, 900};
+  replayed.begin = 4;
+  replayed.stored = 6;
+  BOOST_TEST(replayed.begins());
+  BOOST_TEST(replayed.first_entry(2) == 3U);
+  BOOST_TEST(replayed.entries_count(1) == 2U);  // of positions 6 and 7 alone
+  BOOST_TEST(replayed.entries_count(2) == 1U);
+  replayed.stored = 20;
+  BOOST_TEST(replayed.entries_count(1) == 0U);
+  replayed.stored = 2;
+  BOOST_TEST(replayed.entries_count(1) == 4U);
   const row_span before{request_id{1}, 5, 4, 4, 900};
   BOOST_TEST(before.decoder_count() == 0U);
   BOOST_TEST(before.logits_count() == 0U);

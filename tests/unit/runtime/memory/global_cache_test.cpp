@@ -144,4 +144,78 @@ BOOST_AUTO_TEST_CASE(entries_of_another_layout_are_a_defect) {
   BOOST_TEST(cache.written() == 0U);
 }
 
+namespace {
+
+std::vector<std::byte> pattern(std::size_t bytes, int seed) {
+  std::vector<std::byte> out(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>(seed + 3 * i);
+  return out;
+}
+
+void append(global_cache& to, std::uint32_t entries, int seed) {
+  const auto main = pattern(entries * 5, seed), keys = pattern(entries * 3, seed + 1);
+  BOOST_REQUIRE(to.append({main.data(), entries, 5}, {keys.data(), entries, 3}));
+}
+
+void check_same(const global_cache& a, const global_cache& b, std::uint32_t entries) {
+  for (std::uint32_t i = 0; i < entries; ++i) {
+    BOOST_REQUIRE(std::equal(a.main_entry(i), a.main_entry(i) + 5, b.main_entry(i)));
+    BOOST_REQUIRE(std::equal(a.index_key(i), a.index_key(i) + 3, b.index_key(i)));
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(shared_pages_count_once_and_stay_until_nobody_holds_them) {
+  kv_page_pool pool(small_layout, 8);
+  auto first = std::make_unique<global_cache>(pool);
+  append(*first, 11, 1);  // three pages
+  global_cache second(pool);
+  BOOST_REQUIRE(second.share(*first, 8, 10));  // two pages, and two entries in one of its own
+  BOOST_TEST(pool.pages_in_use() == 4U);
+  BOOST_TEST(second.written() == 10U);
+  check_same(second, *first, 10);
+  BOOST_TEST(second.main_entry(7) == first->main_entry(7));
+  BOOST_TEST(second.main_entry(8) != first->main_entry(8));
+
+  append(second, 3, 100);
+  global_cache whole(pool);
+  append(whole, 11, 1);
+  check_same(*first, whole, 11);  // what the second one wrote is its own
+  second.truncate(10);
+  first.reset();
+  BOOST_TEST(pool.pages_in_use() == 3U + 3U);
+  check_same(second, whole, 10);
+  second.truncate(0);
+  BOOST_TEST(pool.pages_in_use() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_copied_for_want_of_a_page_changes_nothing) {
+  kv_page_pool pool(small_layout, 3);
+  global_cache first(pool);
+  append(first, 11, 1);
+  global_cache second(pool);
+  const auto refused = second.share(first, 8, 10);
+  BOOST_REQUIRE(!refused);
+  BOOST_TEST((refused.error().code == errc::capacity));
+  BOOST_TEST(second.written() == 0U);
+  BOOST_TEST(pool.pages_in_use() == 3U);
+  BOOST_TEST(second.share(first, 8, 8).has_value());
+  BOOST_TEST(pool.pages_in_use() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(a_page_that_others_read_is_never_written) {
+  kv_page_pool pool(small_layout, 3);
+  global_cache first(pool);
+  append(first, 8, 1);
+  global_cache second(pool);
+  BOOST_REQUIRE(second.share(first, 8, 8));
+  second.truncate(6);
+  const auto bytes = pattern(5, 1);
+  BOOST_CHECK_THROW((void)second.append({bytes.data(), 1, 5}, {bytes.data(), 1, 3}), cedar::defect);
+  global_cache third(pool);
+  BOOST_CHECK_THROW((void)third.share(first, 6, 8), cedar::defect);  // no whole page
+  BOOST_CHECK_THROW((void)third.share(first, 8, 9), cedar::defect);  // more than there is
+}
+
 BOOST_AUTO_TEST_SUITE_END()

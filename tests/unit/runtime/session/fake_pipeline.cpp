@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <set>
+
+#include "runtime/session/halo.hpp"
 
 namespace cedar::test {
 
@@ -20,8 +23,12 @@ expected_run run_alone(const session::generation_request& request,
   const auto choose = [&](std::uint32_t position) {
     return choice_after(std::span(ids).first(position + 1), limits.vocabulary);
   };
-  const bool bounded = request.mode == session::prefill_mode::bounded;
-  const std::uint32_t window = bounded ? std::min(prompt, limits.window) : prompt;
+  std::uint64_t rows = prompt;
+  if (request.mode == session::prefill_mode::bounded) rows = limits.window;
+  if (request.mode == session::prefill_mode::halo)
+    rows = session::halo_rows(limits.window, limits.decoder_layers) +
+           std::max(request.prompt_logits, 1U) - 1;
+  const auto window = static_cast<std::uint32_t>(std::min<std::uint64_t>(rows, prompt));
   const std::uint32_t wanted = std::clamp(request.prompt_logits, 1U, window);
   out.used.mode = request.mode;
   for (std::uint32_t p = prompt - wanted; p + 1 < prompt; ++p)
@@ -56,12 +63,30 @@ expected_run run_alone(const session::generation_request& request,
   return out;
 }
 
+/// A request with the ids and the granules of a prefix.
+void fake_pipeline::begin(const flow::step_table& table, const flow::row_span& span) {
+  if (span.stored == 0) return;
+  const auto use = std::ranges::find(table.prefixes, span.request, &flow::prefix_use::request);
+  BOOST_REQUIRE(use != table.prefixes.end());
+  const auto found = prefixes_.find(use->prefix);
+  BOOST_REQUIRE(found != prefixes_.end());
+  const auto& [ids, held] = found->second;
+  BOOST_REQUIRE_LE(span.stored, ids.size());
+  BOOST_REQUIRE_EQUAL(span.stored % limits_.prefix_step, 0U);
+  BOOST_REQUIRE_LT(span.begin, span.stored);
+  ids_[span.request].assign(ids.begin(), ids.begin() + span.begin);
+  replayed_[span.request].assign(ids.begin(), ids.begin() + span.stored);
+  held_[span.request].assign(held.begin(), held.begin() + span.stored / limits_.kv_granule);
+}
+
 void fake_pipeline::take(flow::step_table table) {
+  for (const prefix_id dropped : table.dropped) BOOST_REQUIRE_EQUAL(prefixes_.erase(dropped), 1U);
   BOOST_REQUIRE_EQUAL(table.tokens.size(), table.rows_count());
   BOOST_REQUIRE_LE(table.rows_count(), limits_.rows_per_step);
   auto token = table.tokens.begin();
   auto before = table.lookback.begin();
   for (const flow::row_span& span : table.spans) {
+    if (!ids_.contains(span.request)) begin(table, span);
     std::vector<token_id>& ids = ids_[span.request];
     BOOST_REQUIRE_GT(span.rows_count, 0U);
     BOOST_REQUIRE_EQUAL(span.first_position, ids.size());
@@ -71,6 +96,13 @@ void fake_pipeline::take(flow::step_table table) {
     before += lookback;
     ids.insert(ids.end(), token, token + span.rows_count);
     token += span.rows_count;
+    const std::vector<token_id>& known = replayed_[span.request];
+    BOOST_REQUIRE_EQUAL(known.size(), span.stored);
+    BOOST_REQUIRE(
+        std::equal(ids.begin(), ids.begin() + std::min(ids.size(), known.size()), known.begin()));
+    granules& held = held_[span.request];
+    while (held.size() < needed(std::max(ids.size(), known.size())))
+      held.push_back(std::make_shared<int>());
   }
   BOOST_REQUIRE(before == table.lookback.end());
   BOOST_REQUIRE_LE(ids_.size(), std::min(limits_.requests_max, limits_.rows_per_step));
@@ -79,10 +111,11 @@ void fake_pipeline::take(flow::step_table table) {
 }
 
 void fake_pipeline::check_budget() const {
-  std::uint64_t granules = 0;
-  for (const auto& [request, ids] : ids_)
-    granules += (ids.size() + limits_.kv_granule - 1) / limits_.kv_granule;
-  BOOST_REQUIRE_LE(granules, limits_.kv_granules);
+  std::set<std::shared_ptr<int>> all;
+  for (const auto& [prefix, one] : prefixes_) all.insert(one.held.begin(), one.held.end());
+  BOOST_REQUIRE_LE(all.size(), limits_.prefix_granules);
+  for (const auto& [request, held] : held_) all.insert(held.begin(), held.end());
+  BOOST_REQUIRE_LE(all.size(), limits_.kv_granules);
 }
 
 bool fake_pipeline::in_flight(request_id request) const {
@@ -94,10 +127,24 @@ bool fake_pipeline::in_flight(request_id request) const {
 void fake_pipeline::apply(const flow::verdict& verdict) {
   for (const flow::commitment& one : verdict.commitments) {
     BOOST_REQUIRE_EQUAL(ids_.count(one.request), 1U);
-    if (one.finished)
-      ids_.erase(one.request);
-    else if (!in_flight(one.request))
+    if (!one.finished) {
+      if (in_flight(one.request)) continue;
       ids_.at(one.request).resize(one.committed);
+      held_.at(one.request)
+          .resize(needed(std::max(std::size_t{one.committed}, replayed_[one.request].size())));
+      continue;
+    }
+    if (one.kept != prefix_id{}) {
+      const std::vector<token_id>& ids = ids_.at(one.request);
+      BOOST_REQUIRE_LE(one.kept_positions, ids.size());
+      kept& to = prefixes_[one.kept];
+      to.ids.assign(ids.begin(), ids.begin() + one.kept_positions);
+      to.held = held_.at(one.request);
+      to.held.resize(needed(one.kept_positions));
+    }
+    ids_.erase(one.request);
+    held_.erase(one.request);
+    replayed_.erase(one.request);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,8 +33,8 @@ expected_run run_alone(const session::generation_request& request,
                        const session::scheduler_limits& limits);
 
 /// Takes steps as the stages and the head would: remembers every id that it was given, checks that
-/// a step continues the request, that look-back ids are the true ones and that all ids together are
-/// within the KV budget, and proposes.
+/// a step continues the request or begins with the ids of a kept prefix, that look-back ids are the
+/// true ones and that all ids together are within the KV budget, and proposes.
 class fake_pipeline {
  public:
   explicit fake_pipeline(const session::scheduler_limits& limits) : limits_(limits) {}
@@ -50,13 +51,27 @@ class fake_pipeline {
   /// Ids of a request so far; empty if it never had a row.
   const std::vector<token_id>& ids(request_id request) { return ids_[request]; }
   std::size_t requests() const { return ids_.size(); }
+  std::size_t prefixes() const { return prefixes_.size(); }
 
  private:
+  using granules = std::vector<std::shared_ptr<int>>;  ///< SHARED: by those that begin alike
+  struct kept {
+    std::vector<token_id> ids;
+    granules held;
+  };
+
+  void begin(const flow::step_table& table, const flow::row_span& span);
   void check_budget() const;
+  std::uint64_t needed(std::size_t positions) const {
+    return (positions + limits_.kv_granule - 1) / limits_.kv_granule;
+  }
   bool in_flight(request_id request) const;
 
   session::scheduler_limits limits_;
   std::map<request_id, std::vector<token_id>> ids_;
+  std::map<request_id, granules> held_;
+  std::map<request_id, std::vector<token_id>> replayed_;  ///< what a prefix has in place of rows
+  std::map<prefix_id, kept> prefixes_;
   std::deque<flow::step_table> steps_;
 };
 

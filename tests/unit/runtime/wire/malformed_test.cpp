@@ -53,9 +53,15 @@ void check_malformed(const fill& what, const std::vector<std::byte>& payload,
 
 /// A packed span of `rows` rows at `position`, the rows from `logits_from` wanted.
 std::vector<std::byte> packed_span(std::uint32_t position, std::uint32_t rows,
-                                   std::uint32_t logits_from, std::uint32_t decoder_begin = 0) {
-  std::vector<std::byte> out(24);
+                                   std::uint32_t logits_from, std::uint32_t decoder_begin = 0,
+                                   std::uint32_t begin = 0, std::uint32_t stored = 0) {
+  std::vector<std::byte> out(stored > 0 ? 32 : 24);
   std::memcpy(out.data() + 20, &decoder_begin, 4);
+  if (stored > 0) {
+    rows |= std::uint32_t{1} << 31;
+    std::memcpy(out.data() + 24, &begin, 4);
+    std::memcpy(out.data() + 28, &stored, 4);
+  }
   std::memcpy(out.data() + 8, &position, 4);
   std::memcpy(out.data() + 12, &rows, 4);
   std::memcpy(out.data() + 16, &logits_from, 4);
@@ -218,6 +224,35 @@ BOOST_AUTO_TEST_CASE(step_tables) {
                   "positions overflow");
   check_malformed(step_table(1, 2, 0, 0), packed_span(0, 2, 1, 2) + zeros(8),
                   "wanted rows begin before the decoder's rows");
+  BOOST_TEST(
+      decode(forge(step_table(1, 2, 0, 0), packed_span(9, 2, 1, 0, 9, 10) + zeros(8))).has_value());
+  check_malformed(step_table(1, 2, 0, 0), packed_span(8, 2, 1, 0, 9, 10) + zeros(8),
+                  "the request begins at 9, after its span");
+  check_malformed(step_table(1, 2, 0, 0), packed_span(9, 2, 1, 0, 9, 9) + zeros(8),
+                  "outside its prefix");
+  auto nothing = packed_span(9, 2, 1, 0, 0, 1);
+  nothing[28] = {};
+  check_malformed(step_table(1, 2, 0, 0), nothing + zeros(8), "a prefix of no position");
+  auto cut = packed_span(9, 2, 1, 0, 0, 10);
+  cut.resize(31);
+  check_malformed(step_table(1, 2, 0, 0), cut, "stepTable.spans");
+}
+
+BOOST_AUTO_TEST_CASE(prefixes_of_step_tables) {
+  const auto table = [](std::uint32_t prefixes, std::uint32_t dropped) {
+    return [=](schemas::Header::Builder header) {
+      step_table(1, 2, 0, 0)(header);
+      auto body = header.getBody().getStepTable();
+      body.setPrefixes(prefixes);
+      body.setDropped(dropped);
+    };
+  };
+  const auto begin = packed_span(0, 2, 1) + zeros(8);
+  BOOST_TEST(decode(forge(table(1, 2), begin + zeros(16 + 16))).has_value());
+  check_malformed(table(1, 0), begin + zeros(15), "stepTable.prefixes");
+  check_malformed(table(u32_max, 0), begin + zeros(16), "stepTable.prefixes");
+  check_malformed(table(0, 2), begin + zeros(15), "stepTable.dropped");
+  check_malformed(table(0, 1025), begin + zeros(8 * 1025), "1025 prefixes");
 }
 
 BOOST_AUTO_TEST_CASE(sampling_of_step_tables) {
@@ -261,7 +296,14 @@ BOOST_AUTO_TEST_CASE(proposals_and_verdicts) {
   };
   check_malformed(two, zeros(25), "verdict.commitments");
   check_malformed(two, zeros(27), "verdict: 1 bytes");
-  check_malformed(two, zeros(25) + std::vector{std::byte{2}}, "verdict.finished");
+  check_malformed(two, zeros(25) + std::vector{std::byte{3}}, "verdict.finished");
+  // Kept: without its name, under no name, and more than the committed rows.
+  const std::vector<std::byte> keeps{std::byte{2}}, one{std::byte{1}};
+  check_malformed(two, zeros(12) + keeps + one + zeros(12), "verdict.commitments");
+  check_malformed(two, zeros(25) + keeps + zeros(11), "verdict.kept");
+  check_malformed(two, zeros(25) + keeps + zeros(12), "verdict.kept");
+  BOOST_TEST(decode(forge(two, zeros(25) + keeps + one + zeros(11))).has_value());
+  check_malformed(two, zeros(25) + keeps + one + zeros(7) + one + zeros(3), "verdict.kept");
 }
 
 BOOST_AUTO_TEST_CASE(orders_of_drafts_and_their_answers) {

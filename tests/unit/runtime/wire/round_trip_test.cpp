@@ -55,6 +55,8 @@ BOOST_AUTO_TEST_CASE(a_step_table) {
   BOOST_TEST(got.want_logits);
   BOOST_TEST(got.taps == sent.taps, boost::test_tools::per_element());
   BOOST_TEST((got.sampling == sent.sampling));
+  BOOST_TEST((got.prefixes == sent.prefixes));
+  BOOST_TEST((got.dropped == sent.dropped));
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_step_table) {

@@ -17,7 +17,7 @@ inline kernels::buffer pattern(std::size_t bytes, unsigned salt) {
 }
 
 inline std::vector<flow::row_span> sample_spans() {
-  return {{request_id{0x1122334455667788}, 7, 3, 2, 9}, {request_id{9}, 0, 2, 0, 0}};
+  return {{request_id{0x1122334455667788}, 7, 3, 2, 9, 5, 8}, {request_id{9}, 0, 2, 0, 0}};
 }
 
 inline flow::step_table sample_step_table() {
@@ -30,6 +30,8 @@ inline flow::step_table sample_step_table() {
                                1.1F,  0.25F,
                                -0.5F, ~std::uint64_t{0} - 4,
                                3,     {{17, -100.0F}, {2, 1.5F}}};
+  table.prefixes = {{request_id{9}, prefix_id{0x99aabbccddeeff00}}};
+  table.dropped = {prefix_id{4}, prefix_id{~std::uint64_t{0}}};
   return table;
 }
 
@@ -50,7 +52,9 @@ inline flow::proposal sample_proposal(bool with_logits) {
 }
 
 inline flow::verdict sample_verdict() {
-  return {step_id{14}, epoch_id{3}, {{request_id{1}, 5, false}, {request_id{2}, 10, true}}};
+  return {step_id{14},
+          epoch_id{3},
+          {{request_id{1}, 5, false}, {request_id{2}, 10, true, prefix_id{0x99aabbccddeeff00}, 8}}};
 }
 
 inline flow::draft_orders sample_draft_orders() {

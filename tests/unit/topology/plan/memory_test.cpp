@@ -32,7 +32,7 @@ std::uint64_t kv_of_stage(const plan& p, const stage_role& role, const memory_lo
   const model::schedule schedule(c);
   const stage::page_counts pages = stage::pages_needed(
       schedule, {role.layers.first, role.layers.last, load.requests, load.positions, role.imports,
-                 role.exports, p.limits().kv_granules});
+                 role.exports, p.limits().kv_granules, p.limits().prefix_granules});
   stage::kv_pools pools{{{64, 1, 1}, 1}, {{64, 1, 0}, 1}, {{64, 0, 1}, 1}};
   stage::sequence_state state(c, schedule, role.layers.first, role.layers.last, role.imports,
                               pools);
@@ -58,7 +58,9 @@ BOOST_AUTO_TEST_SUITE(memory_of_a_plan)
 BOOST_AUTO_TEST_CASE(state_is_that_of_real_stages) {
   const std::string little =
       with(split("mirror"), "context: 1000", "context: 1000, kv_positions: 1024");
-  for (const std::string& text : {two_nodes, split("mirror"), split("gather"), little}) {
+  const std::string prefixes =
+      with(split("gather"), "context: 1000", "context: 1000, prefix_positions: 700");
+  for (const std::string& text : {two_nodes, split("mirror"), split("gather"), little, prefixes}) {
     const plan p = planned(text);
     for (const memory_load load : {memory_load{4, 1000}, memory_load{1, 1}, memory_load{3, 129}}) {
       const auto needs = memory_of_units(p, load);

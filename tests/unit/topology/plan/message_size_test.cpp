@@ -140,6 +140,19 @@ BOOST_AUTO_TEST_CASE(bound_the_largest_tap_and_the_longest_list_of_names) {
   for (flow::request_sampling& entry : table.sampling)
     entry.options.bias.resize(flow::token_biases_max);
   BOOST_TEST(flow::credit_bytes(table) == sampling_bytes_max(2));
+  flow::step_table reuse;
+  reuse.prefixes.resize(2);
+  reuse.dropped.resize(flow::prefixes_dropped_max);
+  reuse.spans.resize(2);
+  for (flow::row_span& span : reuse.spans) span.stored = 2;
+  BOOST_TEST(flow::credit_bytes(reuse) == prefix_bytes_max(2) + step_table_size().bytes({2}));
+  BOOST_TEST(replay_bytes_of(reuse) <= replay_bytes_max(2));
+  flow::verdict keeping;
+  keeping.commitments.resize(2);
+  for (flow::commitment& one : keeping.commitments) one.kept = prefix_id{1};
+  BOOST_TEST(flow::credit_bytes(keeping) == verdict_size().bytes({2}) + replay_bytes_max(2));
+  table.prefixes.resize(1);
+  table.dropped.resize(3);
   table.taps = {"L3.attn.out"};
   table.sampling[0].options.bias.clear();
   BOOST_TEST(flow::credit_bytes(table) == extra_bytes_of(table));
