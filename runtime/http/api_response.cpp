@@ -83,7 +83,8 @@ const char* chunk_name(response_kind kind) {
 json usage_json(const response_usage& usage) {
   json out = {{"prompt_tokens", usage.prompt_tokens},
               {"completion_tokens", usage.completion_tokens},
-              {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+              {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+              {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
   if (usage.drafted_tokens > 0)
     out["completion_tokens_details"] = {
         {"accepted_prediction_tokens", usage.accepted_tokens},

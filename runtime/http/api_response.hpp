@@ -27,6 +27,7 @@ struct response_head {
 struct response_usage {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t completion_tokens = 0;
+  std::uint64_t cached_tokens = 0;  ///< of the prompt, those of a prefix that was kept
   std::uint64_t drafted_tokens = 0;  ///< that were verified; 0: nobody drafted
   std::uint64_t accepted_tokens = 0;  ///< of them, those that the model chose too
 };

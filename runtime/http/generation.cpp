@@ -70,6 +70,7 @@ void generation::take_row(std::size_t index, const session::row_event& row,
 void generation::take_end(std::size_t index, const session::usage& used) {
   choice& of = choices_[index];
   of.ended = true;
+  cached_tokens_ = std::max(cached_tokens_, used.cached_tokens);
   if (!listener_ || of.over) return;
   of.tokens = used.completion_tokens;
   of.drafted_tokens = used.drafted_tokens;
@@ -133,7 +134,7 @@ void generation::deliver(std::size_t index, answer_delta news, const std::string
 }
 
 response_usage generation::usage() const {
-  response_usage out{order_.prompt_tokens, 0};
+  response_usage out{order_.prompt_tokens, 0, cached_tokens_};
   for (const choice& of : choices_) {
     out.completion_tokens += of.tokens;
     out.drafted_tokens += of.drafted_tokens;

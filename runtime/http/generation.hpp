@@ -82,6 +82,7 @@ class generation : public std::enable_shared_from_this<generation> {
   std::optional<generation_listener> listener_;
   std::vector<choice> choices_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::uint32_t cached_tokens_ = 0;  ///< of the prompt, by the choice that has most
   bool any_token_ = false;
   bool any_sent_ = false;
 };

@@ -77,9 +77,25 @@ struct metrics::parts {
   prometheus::Gauge& steps =
       gauges(registry, "cedar_scheduler_steps_in_flight", "Steps in flight").Add({});
   prometheus::Gauge& kv_positions =
-      gauges(registry, "cedar_kv_positions", "Positions that running requests hold").Add({});
+      gauges(registry, "cedar_kv_positions", "Positions that requests and kept prefixes hold")
+          .Add({});
   prometheus::Gauge& kv_positions_max =
       gauges(registry, "cedar_kv_positions_max", "Positions that there is KV for; 0: no bound")
+          .Add({});
+  prometheus::Gauge& prefixes =
+      gauges(registry, "cedar_prefixes", "Prefixes that are kept for requests that begin alike")
+          .Add({});
+  prometheus::Gauge& prefix_positions =
+      gauges(registry, "cedar_prefix_positions", "Positions that kept prefixes hold").Add({});
+  prometheus::Counter& prefix_hits =
+      counters(registry, "cedar_prefix_hits_total", "Requests that began with a kept prefix")
+          .Add({});
+  prometheus::Counter& prefix_reused =
+      counters(registry, "cedar_prefix_reused_positions_total",
+               "Positions of prompts that were not computed because of a kept prefix")
+          .Add({});
+  prometheus::Counter& prefix_evictions =
+      counters(registry, "cedar_prefix_evictions_total", "Prefixes that gave their KV to others")
           .Add({});
   prometheus::Counter& draft_spans =
       counters(registry, "cedar_draft_spans_total", "Times that a step verified a request's draft")
@@ -176,8 +192,13 @@ std::string metrics::text(const session::service_status& pipeline, std::uint32_t
   parts_->steps.Set(pipeline.load.steps_in_flight);
   parts_->kv_positions.Set(static_cast<double>(pipeline.load.kv_positions));
   parts_->kv_positions_max.Set(static_cast<double>(pipeline.kv_positions_max));
+  parts_->prefixes.Set(static_cast<double>(pipeline.load.prefixes));
+  parts_->prefix_positions.Set(static_cast<double>(pipeline.load.prefix_positions));
   const std::scoped_lock lock(parts_->raising);
   show(pipeline.load.drafts);
+  raise(parts_->prefix_hits, static_cast<double>(pipeline.load.prefix_hits));
+  raise(parts_->prefix_reused, static_cast<double>(pipeline.load.reused_positions));
+  raise(parts_->prefix_evictions, static_cast<double>(pipeline.load.prefix_evictions));
   raise(parts_->recoveries, static_cast<double>(pipeline.recoveries));
   for (const auto& [node, losses] : pipeline.node_losses)
     raise(parts_->node_losses.Add({{"node", node}}), static_cast<double>(losses));

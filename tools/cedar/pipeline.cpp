@@ -59,6 +59,10 @@ void add_pipeline_options(CLI::App& command, pipeline_options& options) {
                   "Rows that one step computes (default: 128)")
       ->check(CLI::Range(1U, 65536U))
       ->excludes(topology);
+  command
+      .add_option("--prefix-positions", options.prefix_positions,
+                  "Positions of KV that are kept for prompts that begin alike (default: 0)")
+      ->excludes(topology);
   add_emulate_links(command, topology, options.emulate_links);
   command.add_flag("--verbose", options.verbose, "Print progress and the plan")->needs(topology);
   command.add_option("--trace", options.trace, "Write a Chrome/Perfetto trace to this file")
@@ -103,6 +107,7 @@ result<void> pipeline::open_local() {
   const session::draft_setting draft = options_.draft.value_or(session::draft_setting{});
   engine_options.draft_tokens = draft.tokens;
   engine_options.draft_policy = draft.automatic;
+  engine_options.prefix_positions = options_.prefix_positions;
   auto engine = local::local_engine::open(*source_, *backend_, engine_options);
   if (!engine) return fail(engine.error());
   engine_ = std::move(*engine);

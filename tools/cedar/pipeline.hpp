@@ -32,6 +32,7 @@ struct pipeline_options {
   std::string backend = "cpu";  ///< --backend; only without a topology, which names its devices
   std::uint32_t threads = 1;  ///< --threads; only without a topology, as above
   std::optional<session::draft_setting> draft;  ///< --draft; none: the topology's, or off
+  std::uint32_t prefix_positions = 0;  ///< --prefix-positions; only without a topology
   std::string mode;  ///< --mode; empty: the topology's, or exact
   std::optional<std::uint32_t> rows_per_step;  ///< only without a topology; none: 128
   std::filesystem::path trace;  ///< --trace; only with a topology
