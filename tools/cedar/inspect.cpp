@@ -52,11 +52,21 @@ result<inspection> inspect(const std::filesystem::path& path) {
 }
 
 int run_inspect(const std::filesystem::path& path, bool json, std::ostream& out,
-                std::ostream& problems) {
-  const auto what = inspect(path);
+                std::ostream& problems, std::uint32_t cache_positions) {
+  auto what = inspect(path);
   if (!what) {
     problems << "cedar: " << what.error().message << '\n';
     return 1;
+  }
+  if (cache_positions > what->config.max_positions) {
+    problems << "--context " << cache_positions << " is beyond the " << what->config.max_positions
+             << " positions of the model\n";
+    return 1;
+  }
+  if (cache_positions > 0) {
+    what->cache_positions = cache_positions;
+    what->cache =
+        stage::cache_of_sequence(what->config, model::schedule(what->config), cache_positions);
   }
   json ? print_json(*what, out) : print_text(*what, out);
   if (!what->weights) return 0;
@@ -69,14 +79,22 @@ void add_inspect(CLI::App& app, int& exit_code) {
   struct options {
     std::string path;
     bool json = false;
+    bool cache = false;
+    std::uint32_t context = 65536;
   };
   CLI::App* command =
       app.add_subcommand("inspect", "Print a checkpoint's architecture, schedule and sizes");
   const auto chosen = std::make_shared<options>();  // SHARED: with the callback, until app is gone
   command->add_option("path", chosen->path, "Checkpoint folder, or config.json")->required();
   command->add_flag("--json", chosen->json, "Print one JSON object");
+  CLI::Option* cache = command->add_flag(
+      "--cache", chosen->cache, "Print what a sequence takes of the caches, by their allocators");
+  command->add_option("--context", chosen->context, "Positions of that sequence (default: 65536)")
+      ->check(CLI::Range(1U, 1U << 30))
+      ->needs(cache);
   command->callback([chosen, &exit_code] {
-    exit_code = run_inspect(chosen->path, chosen->json, std::cout, std::cerr);
+    exit_code = run_inspect(chosen->path, chosen->json, std::cout, std::cerr,
+                            chosen->cache ? chosen->context : 0);
   });
 }
 

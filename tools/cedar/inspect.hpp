@@ -14,6 +14,7 @@
 #include "runtime/model/config.hpp"
 #include "runtime/model/manifest.hpp"
 #include "runtime/model/schedule.hpp"
+#include "runtime/stage/cache_size.hpp"
 
 namespace CLI {
 class App;
@@ -35,6 +36,8 @@ struct inspection {
   std::vector<std::string> warnings;
   std::vector<model::expected_tensor> tensors;  ///< the manifest
   std::optional<weights_inspection> weights;  ///< absent if there are none at `path`
+  std::uint32_t cache_positions = 0;  ///< that `cache` is of; 0: none was asked for
+  stage::cache_size cache;
 };
 
 /// Reads `path`: a checkpoint's folder, a folder with config.json alone, or the file itself.
@@ -48,8 +51,10 @@ void print_json(const inspection& what, std::ostream& out);
 
 /// inspect() and print to `out`, problems to `problems`. Returns the exit code: 0, or 1 if
 /// something is wrong with the configuration or the tensors.
+///
+/// `cache_positions`: what a sequence of so many positions takes of the caches; 0: not asked for.
 int run_inspect(const std::filesystem::path& path, bool json, std::ostream& out,
-                std::ostream& problems);
+                std::ostream& problems, std::uint32_t cache_positions = 0);
 
 /// Adds the subcommand `inspect` to `app`; it sets `exit_code`, which must outlive the parse.
 void add_inspect(CLI::App& app, int& exit_code);

@@ -162,6 +162,30 @@ void print_sizes(const summary& s, std::ostream& out) {
   row(s.all.name, s.all.tensors, s.all.parameters, s.all.bytes);
 }
 
+void print_cache(const inspection& what, std::ostream& out) {
+  const stage::cache_size& size = what.cache;
+  const auto line = [&out](std::string_view name, std::uint64_t bytes, const std::string& how) {
+    out << fmt::format("  {:<18}{:>17}  {}\n", name, grouped(bytes), how);
+  };
+  out << fmt::format("\ncaches of a sequence of {} positions, bytes\n",
+                     grouped(what.cache_positions));
+  line("global KV", size.global_bytes(),
+       fmt::format("{} pages of {}, {:.2f} a position", grouped(size.pages),
+                   grouped(size.page_bytes),
+                   static_cast<double>(size.global_bytes()) / what.cache_positions));
+  line("windows", size.window_bytes, "rings of every layer");
+  line("pending", size.pending_bytes, "tokens that wait for their compressor group");
+  line("drafts", size.draft_bytes, "rings of every draft block");
+}
+
+ordered_json cache_json(const inspection& what) {
+  const stage::cache_size& size = what.cache;
+  return {{"positions", what.cache_positions}, {"pages", size.pages},
+          {"page_bytes", size.page_bytes},     {"global_bytes", size.global_bytes()},
+          {"window_bytes", size.window_bytes}, {"pending_bytes", size.pending_bytes},
+          {"draft_bytes", size.draft_bytes}};
+}
+
 /// What this version reads from no checkpoint.
 std::vector<model::component_total> not_placed(const summary& s) {
   std::vector<model::component_total> parts;
@@ -236,6 +260,7 @@ void print_text(const inspection& what, std::ostream& out) {
   print_architecture(what.config, s, out);
   print_schedule(what.config, s, out);
   print_sizes(s, out);
+  if (what.cache_positions > 0) print_cache(what, out);
   out << '\n';
   for (const model::component_total& total : not_placed(s))
     out << fmt::format("not placed: {} ({} tensors, {} bytes)\n", to_string(total.part),
@@ -269,6 +294,7 @@ void print_json(const inspection& what, std::ostream& out) {
   root["not_placed"] = ordered_json::array();
   for (const model::component_total& total : not_placed(s))
     root["not_placed"].push_back(to_string(total.part));
+  if (what.cache_positions > 0) root["cache"] = cache_json(what);
   root["weights"] = what.weights ? weights_json(*what.weights) : ordered_json(nullptr);
   root["warnings"] = what.warnings;
   out << root.dump(2) << '\n';

@@ -84,6 +84,26 @@ BOOST_AUTO_TEST_CASE(prints_the_same_as_json) {
   BOOST_TEST(root["weights"].is_null());
 }
 
+BOOST_AUTO_TEST_CASE(shows_what_a_sequence_takes_of_the_caches) {
+  std::ostringstream out, problems;
+  BOOST_TEST(run_inspect(models / "released", false, out, problems, 65536) == 0);
+  for (const char* part : {"caches of a sequence of 65,536 positions", "58,327,040",
+                           "2,560 pages of 22,784, 890.00 a position", "2,830,080"})
+    BOOST_TEST(out.str().find(part) != std::string::npos, part);
+  out.str("");
+  BOOST_TEST(run_inspect(models / "released", true, out, problems, 1000) == 0);
+  const auto cache = nlohmann::json::parse(out.str())["cache"];
+  BOOST_TEST(cache["positions"] == 1000);
+  BOOST_TEST(cache["global_bytes"] == 22784 * (3 * 8 + 16));
+  BOOST_TEST(problems.str() == "");
+  BOOST_TEST(run_inspect(models / "released", true, out, problems, 1U << 21) == 1);
+  BOOST_TEST(problems.str().find("beyond the 1048576 positions") != std::string::npos);
+  CLI::App app;
+  int exit_code = -1;
+  cedar::tools::add_inspect(app, exit_code);
+  BOOST_CHECK_THROW(app.parse("inspect --context 5 /no/such/folder"), CLI::ParseError);
+}
+
 BOOST_AUTO_TEST_CASE(compares_weights_with_the_configuration) {
   const run clean(golden / "tiny-40", false);
   BOOST_TEST(clean.exit_code == 0);
