@@ -10,6 +10,7 @@ namespace cedar::tools {
 
 void add_run(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_eval(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
 void add_make_checkpoint(CLI::App& app, int& exit_code);
 void add_node(CLI::App& app, int& exit_code);

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
   cedar::tools::add_node(app, exit_code);
   cedar::tools::add_make_checkpoint(app, exit_code);
   cedar::tools::add_bench(app, exit_code);
+  cedar::tools::add_eval(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& wrong) {
