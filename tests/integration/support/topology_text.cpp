@@ -17,12 +17,18 @@ std::string topology_text(const topology_options& options) {
               std::to_string(end) + ", device: cpu" + n + "}\n";
     first = end + 1;
   }
+  if (!options.drafter.empty()) {
+    if (nodes.find(" " + options.drafter + ":") == std::string::npos)
+      nodes += "  " + options.drafter + ": {address: 127.0.0.1}\n";
+    devices += "  draft-cpu: {node: " + options.drafter + ", kind: cpu}\n";
+  }
   std::string text = "cedar: 1\n";
   if (!options.model.empty()) text += "model: {path: " + options.model + "}\n";
   text += "nodes:\n" + nodes + "client: node0\ndevices:\n" + devices;
   text += "units:\n  scheduler: {node: node0}\n  embedding: {device: cpu0}\n";
   if (options.engram) text += "  engram: {device: cpu0}\n";
   text += "  stages:\n" + stages + "  head: {device: cpu" + std::to_string(last) + "}\n";
+  if (!options.drafter.empty()) text += "  drafter: {device: draft-cpu}\n";
   text += options.loopback        ? "transport: {kind: loopback}\n"
           : options.shared_memory ? "transport: {kind: ucx, tls: [posix, sysv, tcp, self]}\n"
                                   : "transport: {kind: ucx, tls: [tcp, self]}\n";

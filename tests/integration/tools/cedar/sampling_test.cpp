@@ -143,6 +143,27 @@ BOOST_AUTO_TEST_CASE(is_not_changed_by_drafts) {
     BOOST_TEST(accepted > verified / 5);
     BOOST_TEST(accepted < verified);
   }
+  // As a topology says, and as the option says instead.
+  topology_options placed;
+  placed.drafter = "node0";
+  for (const std::vector<std::string>& option :
+       {std::vector<std::string>{}, {"--draft", "fixed:2"}, {"--draft", "off"}}) {
+    const auto drafted = work.answers(prompts, option, topology_text(placed));
+    std::uint32_t accepted = 0;
+    for (std::size_t i = 0; i < plain.size(); ++i) {
+      BOOST_TEST(drafted[i].at("tokens") == plain[i].at("tokens"));
+      accepted += drafted[i].at("usage").at("accepted_tokens").get<std::uint32_t>();
+    }
+    BOOST_TEST((accepted > 20) == (option.empty() || option.back() != "off"));
+  }
+  const finished nobody = work.cedar({"-p", "a", "--draft", "fixed:3"}, topology_text({}));
+  BOOST_TEST(nobody.code == 1);
+  BOOST_TEST(contains(nobody.errors, "places no drafter; add drafter: {device: DEVICE}"),
+             nobody.errors);
+  const finished too_long = work.cedar({"-p", "a", "--draft", "fixed:6"}, topology_text(placed));
+  BOOST_TEST(too_long.code == 1);
+  BOOST_TEST(contains(too_long.errors, "write at most fixed:5"), too_long.errors);
+
   const finished one = work.cedar({"-p", "Once upon a time", "--draft", "fixed:3"});
   BOOST_TEST(one.output == work.cedar({"-p", "Once upon a time"}).output);
   BOOST_TEST(contains(one.errors, " tokens a step"), one.errors);
