@@ -39,36 +39,41 @@ bool operator==(const answered_row& a, const answered_row& b) {
           std::memcmp(a.logits.data(), b.logits.data(), a.logits.size() * sizeof(float)) == 0);
 }
 
-expected_answers local_answers(const std::vector<session::generation_request>& requests,
+expected_answers local_answers(const std::vector<request_wave>& waves,
                                const session::scheduler_limits& limits) {
-  const auto engine = local::local_engine::open(
-      tiny_model(), cpu_backend(), {limits.rows_per_step, limits.requests_max, limits.context_max});
+  const auto engine =
+      local::local_engine::open(tiny_model(), cpu_backend(),
+                                {.rows_per_step = limits.rows_per_step,
+                                 .requests_max = limits.requests_max,
+                                 .context_max = limits.context_max,
+                                 .prefix_positions = limits.prefix_granules * limits.kv_granule});
   BOOST_REQUIRE_MESSAGE(engine, (engine ? "" : engine.error().message));
   session::scheduler_limits one_step = limits;
   one_step.steps_in_flight = 1;
   one_step.draft_tokens_max = 0;
   session::step_scheduler scheduler(one_step);
-  const auto ids = scheduler.submit(requests);
-  BOOST_REQUIRE_MESSAGE(ids, (ids ? "" : ids.error().message));
-  std::map<request_id, std::size_t> index_of;
-  for (std::size_t i = 0; i < ids->size(); ++i) index_of[(*ids)[i]] = i;
-
   expected_answers out;
-  out.rows.resize(requests.size());
-  out.used.resize(requests.size());
-  while (const auto table = scheduler.next_step()) {
-    const auto proposal =
-        (*engine)->run(*table, [&](flow::tap tap) { out.taps.push_back(std::move(tap)); });
-    BOOST_REQUIRE_MESSAGE(proposal, (proposal ? "" : proposal.error().message));
-    const auto outcome = scheduler.accept(*proposal);
-    BOOST_REQUIRE_MESSAGE(outcome, (outcome ? "" : outcome.error().message));
-    (*engine)->apply(outcome->verdict);
-    out.verdicts.push_back(outcome->verdict);
-    for (const session::row_event& event : outcome->events) {
-      const std::size_t index = index_of.at(event.request);
-      out.rows[index].emplace_back(event);
-      if (event.finish != session::finish_reason::none)
-        out.used[index] = *scheduler.usage_of(event.request);
+  for (const request_wave& requests : waves) {
+    const auto ids = scheduler.submit(requests);
+    BOOST_REQUIRE_MESSAGE(ids, (ids ? "" : ids.error().message));
+    std::map<request_id, std::size_t> index_of;
+    for (const request_id id : *ids) index_of.emplace(id, out.rows.size() + index_of.size());
+    out.rows.resize(out.rows.size() + requests.size());
+    out.used.resize(out.rows.size());
+    while (const auto table = scheduler.next_step()) {
+      const auto proposal =
+          (*engine)->run(*table, [&](flow::tap tap) { out.taps.push_back(std::move(tap)); });
+      BOOST_REQUIRE_MESSAGE(proposal, (proposal ? "" : proposal.error().message));
+      const auto outcome = scheduler.accept(*proposal);
+      BOOST_REQUIRE_MESSAGE(outcome, (outcome ? "" : outcome.error().message));
+      (*engine)->apply(outcome->verdict);
+      out.verdicts.push_back(outcome->verdict);
+      for (const session::row_event& event : outcome->events) {
+        const std::size_t index = index_of.at(event.request);
+        out.rows[index].emplace_back(event);
+        if (event.finish != session::finish_reason::none)
+          out.used[index] = *scheduler.usage_of(event.request);
+      }
     }
   }
   return out;

@@ -35,9 +35,16 @@ struct expected_answers {
   std::vector<flow::tap> taps;
 };
 
-/// Runs the requests through local_engine, one step at a time, without drafts.
-expected_answers local_answers(const std::vector<session::generation_request>& requests,
+using request_wave = std::vector<session::generation_request>;
+
+/// Runs waves of requests, each when the last one has ended, through local_engine, one step at a
+/// time, without drafts. Results by request, wave after wave.
+expected_answers local_answers(const std::vector<request_wave>& waves,
                                const session::scheduler_limits& limits);
+inline expected_answers local_answers(const request_wave& requests,
+                                      const session::scheduler_limits& limits) {
+  return local_answers(std::vector{requests}, limits);
+}
 
 /// Options of a request that samples.
 flow::sampling_options random_sampling(std::uint64_t seed);

@@ -256,7 +256,8 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
     auto stage = value_of(tiny_model().make_layers(
         cpu_backend(),
         {role.layers.first, role.layers.last, plan_.limits().requests, plan_.limits().context,
-         role.imports, role.exports, plan_.limits().kv_granules, role.tapped_layers}));
+         role.imports, role.exports, plan_.limits().kv_granules, plan_.limits().prefix_granules,
+         role.tapped_layers}));
     stages_[unit.id] = stage.get();
     made = stage::make_layer_unit(std::move(stage), steps);
   }

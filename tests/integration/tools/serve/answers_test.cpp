@@ -70,6 +70,33 @@ BOOST_AUTO_TEST_CASE(chats_as_run_does) {
   BOOST_TEST(text + "\n" == ran.output);
 }
 
+BOOST_AUTO_TEST_CASE(reuses_the_history_of_a_chat_and_says_so) {
+  const server keeping({"--prefix-positions", "4096"}, std::nullopt);
+  std::string story = "Tell me more about this.";
+  for (int i = 0; i < 12; ++i) story += " Once upon a time there was a little cat in a red house.";
+  json ask{{"model", "cedar-tiny"},
+           {"messages", {{{"role", "user"}, {"content", story}}}},
+           {"temperature", 0},
+           {"max_tokens", 40},
+           {"mode", "bounded"}};
+  const auto asked = [&] { return json::parse(keeping.post("/v1/chat/completions", ask).body); };
+  const auto cached = [](const json& answer) {
+    return answer.at("usage").at("prompt_tokens_details").at("cached_tokens").get<int>();
+  };
+  const json first = asked();
+  BOOST_TEST(cached(first) == 0);
+  ask["messages"].push_back(first.at("choices").at(0).at("message"));
+  ask["messages"].push_back({{"role", "user"}, {"content", "And then?"}});
+  const json second = asked();
+  // All that the first turn had, but for what the template puts after it.
+  BOOST_TEST(cached(second) >= first.at("usage").at("prompt_tokens").get<int>() - 2);
+  BOOST_TEST(cached(second) < second.at("usage").at("prompt_tokens").get<int>());
+  BOOST_TEST(keeping.metric("cedar_prefix_hits_total") == 1);
+  BOOST_TEST(keeping.metric("cedar_prefixes") >= 1);
+  BOOST_TEST(keeping.metric("cedar_prefix_positions") > 0);
+  BOOST_TEST(keeping.metric("cedar_prefix_reused_positions_total") > 0);
+}
+
 BOOST_AUTO_TEST_CASE(counts_tokens) {
   json ask = greedy("Once upon a time", 12);
   ask["ignore_eos"] = true;

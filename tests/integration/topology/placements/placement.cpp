@@ -135,7 +135,8 @@ std::string topology_text(const placement& p) {
   // nobody whose step could come before they do.
   return text + "limits: {rows_per_step: " + std::to_string(p.rows_per_step) +
          ", requests: " + std::to_string(p.drafter_node ? 1 : requests_max) +
-         ", context: " + std::to_string(context) + ", steps_in_flight: 1}\n";
+         ", context: " + std::to_string(context) +
+         ", prefix_positions: " + std::to_string(p.prefix_positions) + ", steps_in_flight: 1}\n";
 }
 
 std::vector<session::generation_request> placement_requests(bool bounded) {
@@ -155,22 +156,28 @@ std::vector<session::generation_request> placement_requests(bool bounded) {
   return requests;
 }
 
-const expected_run& expected_of(const session::scheduler_limits& limits, bool bounded) {
-  static std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, expected_run> known;
-  const auto [found, made] =
-      known.try_emplace({limits.rows_per_step, limits.draft_tokens_max, bounded});
-  expected_run& out = found->second;
-  if (!made) return out;
-  static const auto backend = kernels::make_backend("cpu");
-  local::engine_options options{limits.rows_per_step, limits.requests_max, limits.context_max};
-  options.draft_tokens = limits.draft_tokens_max;
-  const auto engine = value_of(local::local_engine::open(model_of_placements(), *backend, options));
-  session::step_scheduler scheduler(limits);
-  const auto ids = value_of(scheduler.submit(placement_requests(bounded)));
+std::vector<session::generation_request> next_turn(
+    std::vector<session::generation_request> requests, const std::vector<placed_row>& rows) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    std::vector<token_id>& prompt = requests[i].prompt;
+    const auto last = static_cast<std::uint32_t>(prompt.size()) - 1;
+    for (const placed_row& row : rows)
+      if (row.request == i && row.position >= last) prompt.push_back(row.token);
+    for (token_id id = 0; id < 6; ++id) prompt.push_back(30 + 7 * id);
+  }
+  return requests;
+}
+
+namespace {
+
+/// Runs requests to their end; appends steps and rows.
+void run_turn(session::step_scheduler& scheduler, local::local_engine& engine,
+              const std::vector<session::generation_request>& requests, expected_run& out) {
+  const auto ids = value_of(scheduler.submit(requests));
   while (const auto table = scheduler.next_step()) {
-    const auto proposal = value_of(engine->run(*table, {}));
+    const auto proposal = value_of(engine.run(*table, {}));
     const auto outcome = value_of(scheduler.accept(proposal));
-    engine->apply(outcome.verdict);
+    engine.apply(outcome.verdict);
     out.tables.push_back(*table);
     out.orders.push_back(outcome.orders);
     for (const session::row_event& event : outcome.events) {
@@ -181,8 +188,40 @@ const expected_run& expected_of(const session::scheduler_limits& limits, bool bo
                           event.log_probability,
                           {event.logits.begin(), event.logits.end()}});
     }
-    BOOST_REQUIRE(engine->offer_drafts(scheduler, *table, outcome));
+    BOOST_REQUIRE(engine.offer_drafts(scheduler, *table, outcome));
   }
+}
+
+std::unique_ptr<local::local_engine> engine_of(const session::scheduler_limits& limits) {
+  static const auto backend = kernels::make_backend("cpu");
+  return value_of(
+      local::local_engine::open(model_of_placements(), *backend,
+                                {.rows_per_step = limits.rows_per_step,
+                                 .requests_max = limits.requests_max,
+                                 .context_max = limits.context_max,
+                                 .prefix_positions = limits.prefix_granules * limits.kv_granule,
+                                 .draft_tokens = limits.draft_tokens_max}));
+}
+
+}  // namespace
+
+const expected_run& expected_of(const session::scheduler_limits& limits, bool bounded) {
+  static std::map<std::tuple<std::uint32_t, std::uint32_t, bool>, expected_run> known;
+  const auto [found, made] =
+      known.try_emplace({limits.rows_per_step, limits.draft_tokens_max, bounded});
+  if (!made) return found->second;
+  session::step_scheduler scheduler(limits);
+  run_turn(scheduler, *engine_of(limits), placement_requests(bounded), found->second);
+  return found->second;
+}
+
+expected_run expected_of_turns(const session::scheduler_limits& limits,
+                               const std::vector<session::generation_request>& requests) {
+  expected_run out;
+  session::step_scheduler scheduler(limits);
+  const auto engine = engine_of(limits);
+  run_turn(scheduler, *engine, requests, out);
+  run_turn(scheduler, *engine, next_turn(requests, out.rows), out);
   return out;
 }
 

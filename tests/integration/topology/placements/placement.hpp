@@ -22,6 +22,7 @@ struct placement {
   std::uint32_t rows_per_step = 64;
   bool bounded = false;
   std::optional<std::uint32_t> drafter_node;  ///< then requests run one after another
+  std::uint32_t prefix_positions = 0;
   bool processes = false;  ///< nodes are processes that talk UCX; else all in this process
 
   friend std::ostream& operator<<(std::ostream& out, const placement& p);
@@ -54,6 +55,10 @@ struct placed_row {
   friend bool operator==(const placed_row&, const placed_row&) = default;
 };
 
+/// The next turn of every request: its prompt, the answer so far and some more ids.
+std::vector<session::generation_request> next_turn(
+    std::vector<session::generation_request> requests, const std::vector<placed_row>& rows);
+
 /// The local engine's answer, with the steps that it took.
 struct expected_run {
   std::vector<flow::step_table> tables;
@@ -61,5 +66,8 @@ struct expected_run {
   std::vector<placed_row> rows;
 };
 const expected_run& expected_of(const session::scheduler_limits& limits, bool bounded);
+/// Of requests and then of their next turn, which begins with what they leave: the rows of both.
+expected_run expected_of_turns(const session::scheduler_limits& limits,
+                               const std::vector<session::generation_request>& requests);
 
 }  // namespace cedar::test

@@ -30,7 +30,7 @@ placement placement_of(int index) {
 }
 
 void check_edges(const topology::plan& plan, const expected_run& expected,
-                 const std::vector<topology::node_report>& reports) {
+                 const std::vector<topology::node_report>& reports, bool keeps = false) {
   std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> bytes;  // by edge and step
   for (const topology::node_report& report : reports)
     for (const topology::traced& event : report.events)
@@ -38,6 +38,11 @@ void check_edges(const topology::plan& plan, const expected_run& expected,
         bytes[{event.track, event.step}] += event.bytes;
   for (const topology::edge_plan& edge : plan.edges()) {
     if (edge.kind == topology::edge_kind::tap) continue;
+    // What a verdict keeps does not stand in the step's table.
+    if (keeps && edge.kind == topology::edge_kind::verdict) {
+      std::erase_if(bytes, [&](const auto& seen) { return seen.first.first == edge.name; });
+      continue;
+    }
     for (std::size_t i = 0; i < expected.tables.size(); ++i) {
       const flow::step_table& table = expected.tables[i];
       topology::draft_counts drafts{expected.orders[i].size()};
@@ -133,38 +138,58 @@ std::vector<topology::node_report> whole_reports(topology::cluster& cluster, std
   }
   return out;
 }
+/// A placement that serves.
+struct placed_cluster {
+  explicit placed_cluster(const placement& p) : cluster(options_of(p)) {
+    const result<void> started = cluster.start();
+    BOOST_REQUIRE_MESSAGE(started.has_value(), (started ? "" : started.error().message));
+  }
+
+  std::vector<session::usage> generate(const std::vector<session::generation_request>& requests) {
+    session::generation_sink sink;
+    sink.on_row = [&](std::size_t request, const session::row_event& row) {
+      rows.push_back({request,
+                      row.position,
+                      row.token,
+                      row.log_probability,
+                      {row.logits.begin(), row.logits.end()}});
+    };
+    const auto used = cluster.generate(requests, sink);
+    BOOST_REQUIRE_MESSAGE(used.has_value(), (used ? "" : used.error().message));
+    return *used;
+  }
+  session::scheduler_limits limits() const {
+    return topology::scheduler_limits_of(cluster.topology(), model_of_placements().config());
+  }
+  void check_rows(const expected_run& expected) const {
+    BOOST_REQUIRE_EQUAL(rows.size(), expected.rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      BOOST_REQUIRE_MESSAGE(rows[i] == expected.rows[i],
+                            "request " << rows[i].request << ", position " << rows[i].position);
+  }
+
+  topology::cluster_options options_of(const placement& p) const {
+    topology::cluster_options options;
+    options.topology = folder.write("t.yaml", topology_text(p));
+    options.model = model_of_placements().folder();
+    options.program = CEDAR_PROGRAM;
+    options.trace_events_max = 100'000;
+    return options;
+  }
+
+  temporary_folder folder;
+  topology::cluster cluster;
+  std::vector<placed_row> rows;
+};
 
 void check(placement p, bool processes) {
   p.processes = processes;
   BOOST_TEST_INFO_SCOPE(p);
-  const temporary_folder folder;
-  topology::cluster_options options;
-  options.topology = folder.write("t.yaml", topology_text(p));
-  options.model = model_of_placements().folder();
-  options.program = CEDAR_PROGRAM;
-  options.trace_events_max = 100'000;
-  topology::cluster cluster(options);
-  const result<void> started = cluster.start();
-  BOOST_REQUIRE_MESSAGE(started.has_value(), (started ? "" : started.error().message));
-
-  std::vector<placed_row> rows;
-  session::generation_sink sink;
-  sink.on_row = [&](std::size_t request, const session::row_event& row) {
-    rows.push_back({request,
-                    row.position,
-                    row.token,
-                    row.log_probability,
-                    {row.logits.begin(), row.logits.end()}});
-  };
-  const auto used = cluster.generate(placement_requests(p.bounded), sink);
-  BOOST_REQUIRE_MESSAGE(used.has_value(), (used ? "" : used.error().message));
-  const auto limits =
-      topology::scheduler_limits_of(cluster.topology(), model_of_placements().config());
-  const expected_run& expected = expected_of(limits, p.bounded);
-  BOOST_REQUIRE_EQUAL(rows.size(), expected.rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    BOOST_REQUIRE_MESSAGE(rows[i] == expected.rows[i],
-                          "request " << rows[i].request << ", position " << rows[i].position);
+  placed_cluster placed(p);
+  topology::cluster& cluster = placed.cluster;
+  placed.generate(placement_requests(p.bounded));
+  const expected_run& expected = expected_of(placed.limits(), p.bounded);
+  placed.check_rows(expected);
   const auto reports = whole_reports(cluster, expected.tables.size());
   check_edges(cluster.topology(), expected, reports);
   check_rows(cluster.topology(), expected, reports);
@@ -174,9 +199,30 @@ void check(placement p, bool processes) {
   }
 }
 
+/// The next turn of every request begins with what its first one left at every stage.
+void check_turns(placement p, bool processes) {
+  p.processes = processes;
+  p.prefix_positions = 512;
+  p.bounded = true;
+  BOOST_TEST_INFO_SCOPE(p);
+  placed_cluster placed(p);
+  const auto requests = placement_requests(true);
+  placed.generate(requests);
+  const auto used = placed.generate(next_turn(requests, placed.rows));
+  BOOST_TEST(used[0].cached_tokens == 40U);  // 37 of the prompt, 3 of the answer
+  const expected_run expected = expected_of_turns(placed.limits(), requests);
+  placed.check_rows(expected);
+  check_edges(placed.cluster.topology(), expected, placed.cluster.reports(), true);
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(placements)
+
+BOOST_DATA_TEST_CASE(next_turns_begin_with_what_was_left,
+                     data::make({2, 9, 24, 37, 41, 60, 80, 101, 133}), index) {
+  check_turns(placement_of(index), index == 101);
+}
 
 BOOST_DATA_TEST_CASE(in_one_process, data::xrange(2 * cuts_count + random_count), index) {
   check(placement_of(index), false);
