@@ -43,7 +43,7 @@ expected_answers local_answers(const std::vector<request_wave>& waves,
                                const session::scheduler_limits& limits);
 inline expected_answers local_answers(const request_wave& requests,
                                       const session::scheduler_limits& limits) {
-  return local_answers(std::vector{requests}, limits);
+  return local_answers(std::vector<request_wave>{requests}, limits);
 }
 
 /// Options of a request that samples.

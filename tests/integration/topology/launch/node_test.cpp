@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(says_what_it_cannot_deploy) {
                  [&](const caf::error& what) { got = actors::from_caf(here.system, what); });
     return got;
   };
-  deployment order{"t.yaml", "cedar: [", checkpoint_of("cedar-tiny").string(), 0, 0};
+  deployment order{"t.yaml", "cedar: [", checkpoint_of("cedar-tiny").string(), 0, 0, false, ""};
   BOOST_TEST(contains(ask(order).message, "t.yaml:1:"));
   order.text = topology_text({});
   const error other_model = ask(order);
