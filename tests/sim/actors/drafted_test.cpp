@@ -5,17 +5,9 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
-#include <ostream>
 #include <random>
 
 #include "tests/sim/actors/simulation.hpp"
-
-namespace cedar::topology {
-// Boost.Test prints the kinds of a data set.
-static std::ostream& operator<<(std::ostream& out, edge_kind kind) {
-  return out << to_string(kind);
-}
-}  // namespace cedar::topology
 
 using namespace cedar;
 using namespace cedar::test;

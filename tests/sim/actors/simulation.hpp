@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <random>
 #include <set>
 #include <string>
@@ -28,6 +29,13 @@
 #include "runtime/transport/loopback_hub.hpp"
 #include "tests/sim/actors/oracle.hpp"
 #include "topology/plan/plan.hpp"
+
+namespace cedar::topology {
+// Boost.Test prints the kinds of a data set.
+inline std::ostream& operator<<(std::ostream& out, edge_kind kind) {
+  return out << to_string(kind);
+}
+}  // namespace cedar::topology
 
 namespace cedar::test {
 
