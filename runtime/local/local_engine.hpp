@@ -44,9 +44,8 @@ class local_engine final : public session::generator {
   /// For a scheduler whose steps run() takes, with a queue of `queue_max` requests.
   session::scheduler_limits scheduler_limits(std::uint32_t queue_max) const;
 
-  /// Images of requests that begin, before the first step with rows of them
-  /// (step_scheduler::beginning_images). Errors: those of vision_stage::add; invalid_argument: the
-  /// model has no vision tower.
+  /// Images of requests, before the step with their first row (step_scheduler::beginning_images).
+  /// Errors: those of vision_stage::add; invalid_argument: the model has no vision tower.
   result<void> add_images(std::span<const flow::request_image> images);
   /// One step, for callers that build their own. Taps that the step names go to `on_tap`.
   result<flow::proposal> run(const flow::step_table& table,

@@ -2,15 +2,25 @@
 #include "runtime/session/step_scheduler.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace cedar::session {
 
 std::uint32_t step_scheduler::runnable_rows(const request_state& request) const noexcept {
   if (request.cancelled || request.awaits_draft) return 0;
-  const auto held =
-      std::min<std::uint64_t>(request.tokens.size(), kv_.positions(request.kv.granules()));
+  const std::uint64_t held =
+      std::min({std::uint64_t{request.tokens.size()}, kv_.positions(request.kv.granules()),
+                rows_before_images(request)});
   // With drafted rows in flight more is scheduled than known.
   return static_cast<std::uint32_t>(held - std::min<std::uint64_t>(request.scheduled, held));
+}
+
+/// The end of the rows that may be scheduled before an image begins that must not begin now.
+std::uint64_t step_scheduler::rows_before_images(const request_state& request) const noexcept {
+  if (holds_images_)
+    for (const flow::prompt_image& image : request.ask.images)
+      if (image.position >= request.scheduled) return image.position;
+  return std::numeric_limits<std::uint64_t>::max();
 }
 
 /// Tokens that its next span could still take: within what it asked for and the context.
@@ -77,8 +87,8 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, request_st
   const std::uint32_t lookback = std::min(first, limits_.lookback);
   table.lookback.insert(table.lookback.end(), request.tokens.begin() + (first - lookback),
                         request.tokens.begin() + first);
-  if (span.begins())
-    for (const flow::prompt_image& image : request.ask.images)
+  for (const flow::prompt_image& image : request.ask.images)
+    if (image.position >= first && image.position < first + rows)
       beginning_images_.push_back({id, image});
   if (span.begins() && request.ask.sampling != flow::sampling_options{})
     table.sampling.push_back({id, size32(request.ask.prompt), request.ask.sampling});
@@ -98,7 +108,8 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, request_st
   request.drafted.clear();
 }
 
-std::optional<flow::step_table> step_scheduler::next_step() {
+std::optional<flow::step_table> step_scheduler::next_step(bool images) {
+  holds_images_ = !images;
   if (in_flight_.size() >= limits_.steps_in_flight) return std::nullopt;
   admit();
   beginning_images_.clear();

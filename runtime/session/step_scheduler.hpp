@@ -121,10 +121,13 @@ class step_scheduler {
   /// capacity (the queue is full).
   result<std::vector<request_id>> submit(const std::vector<generation_request>& requests);
 
-  /// The next step, or nothing: no rows to run, or as many steps in flight as allowed.
-  std::optional<flow::step_table> next_step();
-  /// Of the requests that begin in the latest step, also anew: whoever embeds images needs them
-  /// before that step, and until the request ends or its images' rows are committed.
+  /// The next step, or nothing: no rows to run, or as many steps in flight as allowed. With
+  /// `images` false no image begins in it: whoever embeds them has no room now, so requests stop
+  /// before their next image, and all others go on.
+  std::optional<flow::step_table> next_step(bool images = true);
+  /// Images whose first row is in the latest step, also again: whoever embeds images needs them
+  /// before that step, and until the request ends or the image's rows are committed. At most as
+  /// many as the step has rows.
   const std::vector<flow::request_image>& beginning_images() const noexcept {
     return beginning_images_;
   }
@@ -211,6 +214,7 @@ class step_scheduler {
   bool take_kv(kv_holding& to, std::uint64_t granules);
   void keep_prefix(request_state& request, flow::commitment& ended);
   std::uint32_t runnable_rows(const request_state& request) const noexcept;
+  std::uint64_t rows_before_images(const request_state& request) const noexcept;
   std::uint32_t useful_drafts(const request_state& request) const noexcept;
   std::uint32_t rows_beyond_one_each() const noexcept;
   void choose_draft_lengths();
@@ -241,6 +245,7 @@ class step_scheduler {
   draft_totals drafts_;
   std::deque<flow::step_table> in_flight_;
   std::vector<flow::request_image> beginning_images_;  ///< in the latest step
+  bool holds_images_ = false;  ///< none begins in the step that is made
   prefix_index prefixes_;
   std::uint64_t prefix_hits_ = 0;
   std::uint64_t reused_positions_ = 0;

@@ -1,5 +1,6 @@
 // Goal: images of a request are those that its prompt has places for, and whoever embeds them gets
-// them with the request's first rows. Method: a 2 x 2-patch picture in small prompts by hand.
+// each with its first row, if there is room for it. Method: a 2 x 2-patch picture in small prompts
+// by hand.
 #include "runtime/session/prompt_images.hpp"
 
 #include <algorithm>
@@ -127,27 +128,77 @@ BOOST_AUTO_TEST_CASE(are_known_by_grid_and_pixels) {
   BOOST_TEST((picture(1, 4).digest != picture(4, 1).digest));
 }
 
-BOOST_AUTO_TEST_CASE(come_with_the_first_rows_of_their_request) {
+BOOST_AUTO_TEST_CASE(need_the_image_token) {
   step_scheduler core(limits_of());
   generation_request ask;
   ask.prompt = ids_with(8, {2});
   ask.images = {placed(2)};
-  ask.new_tokens_max = 1;
   generation_request stray = ask;
   stray.images.clear();
   BOOST_TEST(!core.submit({ask, stray}));
   generation_request forced = ask;
   forced.forced = {image_token};
   BOOST_TEST(!core.submit({forced}));
-  const auto ids = core.submit({ask});
+}
+
+/// Two pictures at 2 and 7, in steps of three rows.
+generation_request with_two_images() {
+  generation_request ask;
+  ask.prompt = ids_with(12, {2, 7});
+  ask.images = {placed(2), placed(7, picture(2, 2, 8))};
+  ask.new_tokens_max = 1;
+  return ask;
+}
+
+std::vector<std::uint32_t> beginning(const step_scheduler& core) {
+  std::vector<std::uint32_t> out;
+  for (const flow::request_image& one : core.beginning_images()) out.push_back(one.image.position);
+  return out;
+}
+
+BOOST_AUTO_TEST_CASE(come_with_their_first_rows) {
+  scheduler_limits limits = limits_of();
+  limits.steps_in_flight = 8;
+  step_scheduler core(limits);
+  const auto ids = core.submit({with_two_images()});
   BOOST_REQUIRE(ids);
+  using positions = std::vector<std::uint32_t>;
+  for (const positions& expected : {positions{2}, positions{}, positions{7}, positions{}}) {
+    BOOST_REQUIRE(core.next_step());
+    BOOST_TEST(beginning(core) == expected, boost::test_tools::per_element());
+    for (const flow::request_image& one : core.beginning_images())
+      BOOST_TEST((one.request == ids->front()));
+  }
+  BOOST_TEST(core.usage_of(ids->front())->image_tokens == 8U);
+  // What the pipeline has lost comes again.
+  BOOST_TEST(core.fail_active().size() == 1U);
+  core.begin_epoch(epoch_id{1});
+  BOOST_REQUIRE(core.submit({with_two_images()}));
   BOOST_REQUIRE(core.next_step());
-  BOOST_REQUIRE_EQUAL(core.beginning_images().size(), 1U);
-  BOOST_TEST((core.beginning_images().front().request == ids->front()));
-  BOOST_TEST(core.beginning_images().front().image.position == 2U);
-  BOOST_TEST(core.usage_of(ids->front())->image_tokens == 4U);
-  BOOST_REQUIRE(core.next_step());
+  BOOST_TEST(beginning(core) == positions{2}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(without_room_keep_their_request_waiting_and_no_other) {
+  scheduler_limits limits = limits_of();
+  limits.rows_per_step = 20;
+  limits.steps_in_flight = 8;
+  step_scheduler core(limits);
+  generation_request text;
+  text.prompt = ids_with(5, {});
+  const auto ids = core.submit({with_two_images(), text});
+  BOOST_REQUIRE(ids);
+  const auto first = core.next_step(false);
+  BOOST_REQUIRE(first);
+  BOOST_REQUIRE_EQUAL(first->spans.size(), 2U);
+  BOOST_TEST(first->spans[0].rows_count == 2U);
+  BOOST_TEST(first->spans[1].rows_count == 5U);
   BOOST_TEST(core.beginning_images().empty());
+  BOOST_TEST(!core.next_step(false));
+  const auto second = core.next_step();
+  BOOST_REQUIRE(second);
+  BOOST_TEST(second->spans.at(0).rows_count == 10U);
+  BOOST_TEST(core.beginning_images().size() == 2U);
+  BOOST_TEST(!core.next_step());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
