@@ -8,6 +8,7 @@ using import "rows.capnp".RowBlock;
 using import "rows.capnp".Tap;
 using import "step.capnp".DraftAnswers;
 using import "step.capnp".DraftOrders;
+using import "step.capnp".Image;
 using import "step.capnp".Proposal;
 using import "step.capnp".StepTable;
 using import "step.capnp".Verdict;
@@ -41,6 +42,7 @@ struct Header {
     credit @11 :Credit;
     draftOrders @12 :DraftOrders;
     draftAnswers @13 :DraftAnswers;
+    image @14 :Image;
   }
 }
 

@@ -16,6 +16,7 @@ enum RowKind {
   gatherRequest @8;
   gathered @9;
   draftTaps @10;
+  imageRows @11;
 }
 
 struct RowBlock {

@@ -1,5 +1,5 @@
-# The life of a step: what is to be computed, what the head proposes, what the scheduler decides, what
-# a drafter is asked for then, and what it answers.
+# The life of a step: the images that begin in it, what is to be computed, what the head proposes, what
+# the scheduler decides, what a drafter is asked for then, and what it answers.
 # Counts are lengths of the packed lists in the payload.
 @0xb8e3c5d2917f4a06;
 
@@ -33,4 +33,18 @@ struct DraftOrders {
 
 struct DraftAnswers {
   drafts @0 :UInt32;
+}
+
+struct Image {
+  request @0 :UInt64;
+  position @1 :UInt32;
+  # First of its span.
+
+  rows @2 :UInt32;
+  # Positions of its span.
+
+  patchRows @3 :UInt32;
+  patchColumns @4 :UInt32;
+  pixelBytes @5 :UInt64;
+  # Tensor bytes: RGB [patchRows * patch, patchColumns * patch, 3] u8.
 }

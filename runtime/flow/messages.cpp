@@ -48,12 +48,16 @@ struct list_bytes_of {
     return bytes;
   }
   std::uint64_t operator()(const credit&) const noexcept { return 0; }
+  std::uint64_t operator()(const step_image&) const noexcept { return 0; }
 };
 
 struct tensor_bytes_of {
   std::uint64_t operator()(const row_block& block) const { return bytes_of(block.payload).size(); }
   std::uint64_t operator()(const proposal& value) const { return bytes_of(value.logits).size(); }
   std::uint64_t operator()(const tap& value) const { return bytes_of(value.payload).size(); }
+  std::uint64_t operator()(const step_image& value) const {
+    return bytes_of(value.image.image.pixels).size();
+  }
   template <class Other>
   std::uint64_t operator()(const Other&) const {
     return 0;
@@ -84,6 +88,8 @@ std::string_view name_of(row_kind kind) noexcept {
       return "gathered";
     case row_kind::draft_taps:
       return "draft_taps";
+    case row_kind::image_rows:
+      return "image_rows";
   }
   return "?";
 }
@@ -96,6 +102,7 @@ struct kind_name {
   std::string_view operator()(const tap&) const noexcept { return "tap"; }
   std::string_view operator()(const draft_orders&) const noexcept { return "draft_orders"; }
   std::string_view operator()(const draft_answers&) const noexcept { return "draft_answers"; }
+  std::string_view operator()(const step_image&) const noexcept { return "image"; }
   std::string_view operator()(const credit&) const noexcept { return "credit"; }
 };
 

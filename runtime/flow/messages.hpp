@@ -18,6 +18,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/flow/draft.hpp"
 #include "runtime/flow/payload.hpp"
+#include "runtime/flow/prompt_image.hpp"
 #include "runtime/flow/sampling.hpp"
 
 namespace cedar::flow {
@@ -121,6 +122,8 @@ enum class row_kind : std::uint8_t {
   gathered,  ///< owner -> the stage that asked: main entries [positions that are not -1, bytes]
   draft_taps,  ///< stage -> drafter: means of a target layer's streams [stage::tapped_rows(), d]
                ///< bf16
+  image_rows,  ///< vision -> embedding: [the step's rows of images, d] bf16; only of steps that
+               ///< have such rows
 };
 
 /// Tensor rows of one step on one edge. The payload's layout follows from the kind, planes in the
@@ -193,6 +196,14 @@ struct draft_answers {
   std::vector<draft> drafts;
 };
 
+/// Scheduler -> vision: an image whose first row is in the step. Leaves before the step's table,
+/// and may arrive after it. Its digest does not travel: the tower reads the pixels.
+struct step_image {
+  step_id step;
+  epoch_id epoch;
+  request_image image;
+};
+
 /// A named intermediate, for diagnostics. Stage or head -> scheduler. After its last tap of a step
 /// that asks for taps, each of them sends one with `last`, without name and elements: how the
 /// scheduler knows that it has all of them.
@@ -215,7 +226,7 @@ struct credit {
 
 /// What travels on data edges. (credit travels the other way.)
 using message = std::variant<step_table, row_block, proposal, verdict, tap, credit, draft_orders,
-                             draft_answers>;
+                             draft_answers, step_image>;
 
 /// What accompanies every message on an edge.
 struct envelope {

@@ -50,6 +50,7 @@ std::uint32_t row_bytes(row_kind kind, const model::model_config& config) noexce
       break;
     case row_kind::head_input:
     case row_kind::draft_taps:
+    case row_kind::image_rows:
       bytes = width;
       break;
     case row_kind::shared_kv:

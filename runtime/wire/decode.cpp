@@ -64,6 +64,16 @@ void read_body(schemas::Header::Body::Reader in, body_fields& out) {
     case schemas::Header::Body::DRAFT_ANSWERS:
       out.drafts = in.getDraftAnswers().getDrafts();
       break;
+    case schemas::Header::Body::IMAGE: {
+      const auto image = in.getImage();
+      out.request = image.getRequest();
+      out.position = image.getPosition();
+      out.rows = image.getRows();
+      out.patch_rows = image.getPatchRows();
+      out.patch_columns = image.getPatchColumns();
+      out.bytes = image.getPixelBytes();
+      break;
+    }
     case schemas::Header::Body::TAP:
       out.type = static_cast<std::uint16_t>(in.getTap().getType());
       out.extents = in.getTap().getExtents();

@@ -35,6 +35,8 @@ class body_decoder {
         return draft_orders();
       case body_kind::draft_answers:
         return draft_answers();
+      case body_kind::image:
+        return image();
     }
     return malformed("body", "unknown kind " + std::to_string(body().kind));
   }
@@ -213,7 +215,7 @@ class body_decoder {
   }
 
   result<flow::message> row_block() {
-    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::draft_taps)) {
+    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::image_rows)) {
       return malformed("rowBlock.kind", "unknown kind " + std::to_string(body().row_kind));
     }
     const std::uint64_t tensor_bytes = std::uint64_t{body().rows} * body().row_bytes;
@@ -389,6 +391,26 @@ class body_decoder {
     if (out.last && (!out.name.empty() || out.shape != std::vector<std::uint32_t>{0}))
       return malformed("tap.last", "the end of taps has a name or elements");
     out.payload = tensor(body().bytes);
+    return out;
+  }
+
+  result<flow::message> image() {
+    const auto lists = lists_after(body().bytes);
+    if (!lists) return short_of("image.pixelBytes", body().bytes);
+    if (lists->left() != 0) return too_long("image", lists->left());
+    flow::step_image out{fields_.step, fields_.epoch, {}};
+    out.image.request = request_id{body().request};
+    out.image.image.position = body().position;
+    out.image.image.rows_count = body().rows;
+    out.image.image.patch_rows = body().patch_rows;
+    out.image.image.patch_columns = body().patch_columns;
+    if (!image_fits(out.image.image, body().bytes))
+      return malformed("image.pixelBytes", std::to_string(body().bytes) + " are not those of " +
+                                               std::to_string(body().patch_rows) + " x " +
+                                               std::to_string(body().patch_columns) +
+                                               " patches in " + std::to_string(body().rows) +
+                                               " positions");
+    out.image.image.pixels = tensor(body().bytes);
     return out;
   }
 

@@ -22,8 +22,8 @@ using internal::packed_writer;
 using body_builder = schemas::Header::Body::Builder;
 
 // The enumerations of the schemas are those of the messages, value by value (the last one of each).
-static_assert(static_cast<int>(schemas::RowKind::DRAFT_TAPS) ==
-              static_cast<int>(flow::row_kind::draft_taps));
+static_assert(static_cast<int>(schemas::RowKind::IMAGE_ROWS) ==
+              static_cast<int>(flow::row_kind::image_rows));
 static_assert(static_cast<int>(schemas::ElementType::I64) == static_cast<int>(kernels::dtype::i64));
 
 std::uint32_t count_of(std::size_t count) {
@@ -188,6 +188,20 @@ class body_encoder {
     for (const std::uint32_t extent : value.shape) lists_.put(extent);
     put_name(value.name);
     return value.payload;
+  }
+
+  flow::payload_ref operator()(const flow::step_image& value) {
+    const flow::prompt_image& image = value.image.image;
+    CEDAR_REQUIRE(internal::image_fits(image, flow::bytes_of(image.pixels).size()),
+                  "an image has rows, patches and their pixels");
+    auto out = body_.initImage();
+    out.setRequest(value.image.request.value);
+    out.setPosition(image.position);
+    out.setRows(image.rows_count);
+    out.setPatchRows(image.patch_rows);
+    out.setPatchColumns(image.patch_columns);
+    out.setPixelBytes(flow::bytes_of(image.pixels).size());
+    return image.pixels;
   }
 
   flow::payload_ref operator()(const flow::credit& value) {

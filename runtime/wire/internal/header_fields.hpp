@@ -20,6 +20,7 @@ enum class body_kind : std::uint8_t {
   credit,
   draft_orders,
   draft_answers,
+  image,
 };
 
 /// Enumerators are kept as numbers here: a value out of range is the sender's, not ours.
@@ -43,7 +44,11 @@ struct body_fields {
   std::uint32_t drafts = 0;  ///< or orders of drafts
   std::uint32_t extents = 0;
   std::uint32_t messages = 0;
-  std::uint64_t bytes = 0;  ///< of logits, of a tap's tensor, of a credit
+  std::uint64_t bytes = 0;  ///< of logits, of a tap's tensor, of pixels, of a credit
+  std::uint64_t request = 0;  ///< of an image, like the next three
+  std::uint32_t position = 0;
+  std::uint32_t patch_rows = 0;
+  std::uint32_t patch_columns = 0;
   bool want_logits = false;
 };
 

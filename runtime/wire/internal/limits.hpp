@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -56,9 +57,22 @@ inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spa
     case flow::row_kind::candidates:
     case flow::row_kind::gather_request:
     case flow::row_kind::draft_taps:
+    case flow::row_kind::image_rows:
       return rows <= all;
   }
   return false;
+}
+
+/// Whether an image with `bytes` bytes of pixels can be so: as many RGB pixels in each patch, and
+/// positions that do not overflow. How large a patch is, is left to the tower, which knows it.
+inline bool image_fits(const flow::prompt_image& image, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t channels = 3;
+  std::uint64_t unit = 0;
+  return image.rows_count > 0 && image.patch_rows > 0 && image.patch_columns > 0 && bytes > 0 &&
+         image.rows_count <= std::numeric_limits<std::uint32_t>::max() - image.position &&
+         !__builtin_mul_overflow(channels * image.patch_rows, std::uint64_t{image.patch_columns},
+                                 &unit) &&
+         bytes % unit == 0;
 }
 
 /// Bytes of a tensor of this shape; nothing if the number overflows.

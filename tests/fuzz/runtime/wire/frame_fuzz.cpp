@@ -55,7 +55,8 @@ fuzz_material fuzz_corpus() {
       input_of(wire::test::sample_step_table()),   input_of(wire::test::sample_proposal(false)),
       input_of(wire::test::sample_proposal(true)), input_of(wire::test::sample_verdict()),
       input_of(wire::test::sample_tap()),          input_of(flow::credit{epoch_id{1}, 2, 3}),
-      input_of(wire::test::sample_draft_orders()), input_of(wire::test::sample_draft_answers())};
+      input_of(wire::test::sample_draft_orders()), input_of(wire::test::sample_draft_answers()),
+      input_of(wire::test::sample_image())};
   for (const auto kind : {flow::row_kind::embedded, flow::row_kind::activation,
                           flow::row_kind::engram_rows, flow::row_kind::head_input}) {
     out.seeds.push_back(input_of(wire::test::sample_row_block(kind)));

@@ -58,6 +58,9 @@ BOOST_AUTO_TEST_CASE(the_other_kinds_count_their_lists) {
   probe.shape = {2, 3};
   probe.payload = freeze(kernels::buffer(24));
   BOOST_TEST(credit_bytes(message(probe)) == 24U + 8 + 2 + 4);
+  step_image picture;
+  picture.image.image.pixels = freeze(kernels::buffer(48));
+  BOOST_TEST(credit_bytes(message(picture)) == 48U);
   BOOST_TEST(credit_bytes(message(credit{epoch_id{1}, 2, 3})) == 0U);
 }
 

@@ -129,6 +129,18 @@ fill draft_answers(std::uint32_t drafts) {
   };
 }
 
+fill image(std::uint32_t position, std::uint32_t rows, std::uint32_t patch_rows,
+           std::uint32_t patch_columns, std::uint64_t bytes) {
+  return [=](schemas::Header::Builder header) {
+    auto out = header.initBody().initImage();
+    out.setPosition(position);
+    out.setRows(rows);
+    out.setPatchRows(patch_rows);
+    out.setPatchColumns(patch_columns);
+    out.setPixelBytes(bytes);
+  };
+}
+
 /// A packed draft of so many tokens and confidences, without them.
 std::vector<std::byte> packed_draft(unsigned tokens, unsigned confidences) {
   std::vector<std::byte> out(14);
@@ -273,7 +285,7 @@ BOOST_AUTO_TEST_CASE(sampling_of_step_tables) {
 
 BOOST_AUTO_TEST_CASE(row_blocks) {
   const auto span = packed_span(0, 2, 1);
-  check_malformed(row_block(11, 1, 2, 5), zeros(10) + span, "rowBlock.kind");
+  check_malformed(row_block(12, 1, 2, 5), zeros(10) + span, "rowBlock.kind");
   check_malformed(row_block(1, 1, 2, 6), zeros(10), "rowBlock.rows");
   check_malformed(row_block(1, 1, u32_max, u32_max), zeros(10) + span, "rowBlock.rows");
   check_malformed(row_block(1, 1, 2, 5), zeros(10) + zeros(23), "rowBlock.spans");
@@ -326,6 +338,19 @@ BOOST_AUTO_TEST_CASE(orders_of_drafts_and_their_answers) {
   for (const float wrong : {-0.5F, 1.5F, std::numeric_limits<float>::quiet_NaN()})
     check_malformed(draft_answers(1), one + packed_float(wrong), "no probability");
   check_malformed(draft_answers(1), one + packed_float(1) + zeros(1), "draftAnswers: 1 bytes");
+}
+
+BOOST_AUTO_TEST_CASE(images) {
+  BOOST_TEST(decode(forge(image(7, 4, 2, 1, 24), zeros(24))).has_value());
+  check_malformed(image(7, 4, 2, 1, 24), zeros(23), "image.pixelBytes");
+  check_malformed(image(7, 4, 2, 1, 24), zeros(25), "image: 1 bytes");
+  check_malformed(image(7, 4, 2, 1, ~std::uint64_t{0}), zeros(24), "image.pixelBytes");
+  for (const fill& wrong :
+       {image(7, 0, 2, 1, 24), image(7, 4, 0, 1, 24), image(7, 4, 2, 0, 24),
+        image(u32_max, 4, 2, 1, 24), image(7, 4, u32_max, u32_max, 24), image(7, 4, 2, 5, 24)})
+    check_malformed(wrong, zeros(24), "image.pixelBytes");
+  check_malformed(image(7, 4, 2, 1, 23), zeros(23), "image.pixelBytes");
+  check_malformed(image(7, 4, 2, 1, 0), {}, "image.pixelBytes");
 }
 
 BOOST_AUTO_TEST_CASE(taps_and_credits) {

@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(row_blocks_of_every_kind) {
        {flow::row_kind::embedded, flow::row_kind::activation, flow::row_kind::engram_rows,
         flow::row_kind::head_input, flow::row_kind::shared_kv, flow::row_kind::index_keys,
         flow::row_kind::selection, flow::row_kind::candidates, flow::row_kind::gather_request,
-        flow::row_kind::gathered, flow::row_kind::draft_taps}) {
+        flow::row_kind::gathered, flow::row_kind::draft_taps, flow::row_kind::image_rows}) {
     const flow::row_block sent = sample_row_block(kind);
     const flow::row_block got = round_trip(sent);
     BOOST_TEST((got.kind == kind));
@@ -102,6 +102,21 @@ BOOST_AUTO_TEST_CASE(orders_of_drafts_and_their_answers) {
   BOOST_TEST((round_trip(orders).orders == orders.orders));
   const flow::draft_answers answers = sample_draft_answers();
   BOOST_TEST((round_trip(answers).drafts == answers.drafts));
+}
+
+BOOST_AUTO_TEST_CASE(an_image_but_for_its_digest) {
+  flow::step_image sent = sample_image();
+  sent.image.image.digest.fill(std::byte{7});
+  const flow::step_image got = round_trip(sent);
+  BOOST_TEST((got.image.request == sent.image.request));
+  const flow::prompt_image& a = got.image.image;
+  const flow::prompt_image& b = sent.image.image;
+  BOOST_TEST(a.position == b.position);
+  BOOST_TEST(a.rows_count == b.rows_count);
+  BOOST_TEST(a.patch_rows == b.patch_rows);
+  BOOST_TEST(a.patch_columns == b.patch_columns);
+  check_same_bytes(a.pixels, b.pixels);
+  BOOST_TEST((a.digest == flow::image_digest{}));
 }
 
 BOOST_AUTO_TEST_CASE(a_tap) {
@@ -191,6 +206,12 @@ BOOST_AUTO_TEST_CASE(a_message_that_contradicts_itself_is_a_defect) {
   drafts = sample_draft_answers();
   drafts.drafts[1].tokens.assign(flow::draft_tokens_limit + 1, 4);
   BOOST_CHECK_THROW(encode(head, drafts), defect);
+  flow::step_image image = sample_image();
+  image.image.image.patch_rows = 5;  // 72 bytes are no pixels of 15 patches
+  BOOST_CHECK_THROW(encode(head, image), defect);
+  image = sample_image();
+  image.image.image.pixels = nullptr;
+  BOOST_CHECK_THROW(encode(head, image), defect);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

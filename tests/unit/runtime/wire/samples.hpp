@@ -71,6 +71,13 @@ inline flow::draft_answers sample_draft_answers() {
            {request_id{0x1122334455667788}, 9, {4}, {}}}};
 }
 
+/// 2 x 3 patches of 2 x 2 pixels.
+inline flow::step_image sample_image() {
+  flow::step_image out{step_id{14}, epoch_id{3}, {request_id{0x1122334455667788}, {}}};
+  out.image.image = {9, 4, 2, 3, flow::freeze(pattern(std::size_t{3} * 2 * 3 * 4, 4)), {}};
+  return out;
+}
+
 inline flow::tap sample_tap() {
   return {step_id{15},
           epoch_id{3},
