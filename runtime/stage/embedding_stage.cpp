@@ -34,4 +34,22 @@ result<flow::row_block> embedding_stage::run(
   return make_block(flow::row_kind::embedded, table, config_, std::move(memory));
 }
 
+result<flow::row_block> embedding_stage::run(const flow::step_table& table,
+                                             const flow::row_block& images) const {
+  const auto bytes = flow::bytes_of(images.payload);
+  if (images.kind != flow::row_kind::image_rows || images.spans != table.spans ||
+      images.row_bytes != row_bytes(flow::row_kind::image_rows, config_) ||
+      bytes.size() < std::size_t{images.rows_count} * images.row_bytes)
+    return fail(errc::malformed, "step " + std::to_string(table.step.value) +
+                                     ": rows of images are not those of the step");
+  return run(table, kernels::matrix_view<const kernels::bf16>{
+                        reinterpret_cast<const kernels::bf16*>(bytes.data()), images.rows_count,
+                        config_.width});
+}
+
+bool embedding_stage::has_images(const flow::step_table& table) const {
+  const token_id image = model::image_token_of(config_);
+  return image >= 0 && std::ranges::find(table.tokens, image) != table.tokens.end();
+}
+
 }  // namespace cedar::stage

@@ -19,6 +19,12 @@ class embedding_stage {
   /// outside the vocabulary; mismatch: other than one embedding for each of those rows.
   result<flow::row_block> run(const flow::step_table& table,
                               kernels::matrix_view<const kernels::bf16> images = {}) const;
+  /// The same with those embeddings as a block of `image_rows` of the step. Also malformed: its
+  /// kind, spans or row bytes are others.
+  result<flow::row_block> run(const flow::step_table& table, const flow::row_block& images) const;
+
+  /// Whether the step has rows of images.
+  bool has_images(const flow::step_table& table) const;
 
  private:
   const model::model_config& config_;

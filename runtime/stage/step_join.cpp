@@ -54,8 +54,10 @@ result<void> step_join::add(flow::row_block block, join_time now) {
 std::optional<joined_step> step_join::pop() {
   if (steps_.empty()) return std::nullopt;
   partial& oldest = steps_.begin()->second;
+  if (!oldest.table) return std::nullopt;
+  const bool has_rows = inputs_.rows && (!inputs_.has_rows || inputs_.has_rows(*oldest.table));
   const bool complete =
-      oldest.table && (!inputs_.rows || oldest.rows) &&
+      (!has_rows || oldest.rows) &&
       oldest.others.size() == inputs_.engram_layers.size() + inputs_.shared.size();
   if (!complete) return std::nullopt;
   joined_step out{std::move(*oldest.table), std::move(oldest.rows), {}, {}, oldest.first_arrival};

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -28,9 +29,11 @@ struct shared_input {
 
 /// The inputs that a unit waits for besides the step table.
 struct join_inputs {
-  std::optional<flow::row_kind> rows;  ///< embedded, activation or head_input
+  std::optional<flow::row_kind> rows;  ///< embedded, activation, head_input or image_rows
   std::vector<std::uint32_t> engram_layers;  ///< one engram_rows block for each
   std::vector<shared_input> shared{};  ///< one block for each
+  /// The steps whose `rows` are waited for; empty: all of them.
+  std::function<bool(const flow::step_table&)> has_rows{};
 };
 
 struct joined_step {

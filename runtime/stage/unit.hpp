@@ -15,6 +15,7 @@
 #include "runtime/stage/engram_stage.hpp"
 #include "runtime/stage/head_stage.hpp"
 #include "runtime/stage/layer_stage.hpp"
+#include "runtime/stage/vision_stage.hpp"
 
 namespace cedar::stage {
 
@@ -54,11 +55,15 @@ class unit {
   virtual void begin_epoch() = 0;
 };
 
+/// Takes step tables alone: no step has rows of images.
 std::unique_ptr<unit> make_embedding_unit(embedding_stage stage);
+/// Waits, in steps with rows of images, for their embeddings.
+std::unique_ptr<unit> make_image_embedding_unit(embedding_stage stage, std::size_t steps_max);
 std::unique_ptr<unit> make_engram_unit(engram_stage stage);
 /// `steps_max`: steps that may wait for inputs at once (the plan's steps in flight).
 std::unique_ptr<unit> make_layer_unit(std::unique_ptr<layer_stage> stage, std::size_t steps_max);
 std::unique_ptr<unit> make_head_unit(std::unique_ptr<head_stage> stage, std::size_t steps_max);
+std::unique_ptr<unit> make_vision_unit(std::unique_ptr<vision_stage> stage, std::size_t steps_max);
 std::unique_ptr<unit> make_drafter_unit(std::unique_ptr<drafting> body, std::size_t steps_max);
 
 }  // namespace cedar::stage

@@ -1,10 +1,12 @@
 #include "runtime/stage/vision_stage.hpp"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "runtime/image/patches.hpp"
 #include "runtime/model/image_tokens.hpp"
+#include "runtime/stage/row_layout.hpp"
 
 namespace cedar::stage {
 
@@ -47,31 +49,60 @@ result<void> vision_stage::add(const flow::request_image& added) {
   return {};
 }
 
-result<matrix_buffer<bf16>> vision_stage::run(const flow::step_table& table) const {
+template <class Visit>
+void vision_stage::each_row(const flow::step_table& table, const Visit& visit) const {
   const std::vector<std::uint8_t> flags = model::image_flags(config_, table.tokens);
-  matrix_buffer<bf16> out(static_cast<std::size_t>(std::ranges::count(flags, 1)), config_.width);
-  std::size_t made = 0;
   auto flag = flags.begin();
   for (const flow::row_span& span : table.spans) {
     const auto known = images_.find(span.request);
     for (std::uint32_t i = 0; i < span.rows_count; ++i) {
       if (*flag++ == 0) continue;
       const std::uint32_t position = span.first_position + i;
-      const matrix_buffer<bf16>* rows = nullptr;
-      std::uint32_t row = 0;
+      std::span<const bf16> row;
       if (known != images_.end())
         if (auto image = known->second.upper_bound(position); image != known->second.begin()) {
-          rows = &std::prev(image)->second;
-          row = position - std::prev(image)->first;
+          const auto& [first, rows] = *std::prev(image);
+          if (position - first < rows.rows()) row = rows.view().row(position - first);
         }
-      if (rows == nullptr || row >= rows->rows())
-        return fail(errc::mismatch, "step " + std::to_string(table.step.value) +
-                                        ": no embedding of an image for " +
-                                        place_of(span.request, position));
-      std::ranges::copy(rows->view().row(row), out.view().row_data(made++));
+      if (!visit(span.request, position, row)) return;
     }
   }
+}
+
+bool vision_stage::covers(const flow::step_table& table) const {
+  bool all = true;
+  each_row(table, [&](request_id, std::uint32_t, std::span<const bf16> row) {
+    return all = !row.empty();
+  });
+  return all;
+}
+
+result<matrix_buffer<bf16>> vision_stage::run(const flow::step_table& table) const {
+  std::vector<std::span<const bf16>> rows;
+  result<void> known;
+  each_row(table, [&](request_id request, std::uint32_t position, std::span<const bf16> row) {
+    rows.push_back(row);
+    if (row.empty())
+      known =
+          fail(errc::mismatch, "step " + std::to_string(table.step.value) +
+                                   ": no embedding of an image for " + place_of(request, position));
+    return known.has_value();
+  });
+  if (!known) return fail(known.error());
+  matrix_buffer<bf16> out(rows.size(), config_.width);
+  for (std::size_t i = 0; i < rows.size(); ++i) std::ranges::copy(rows[i], out.view().row_data(i));
   return out;
+}
+
+result<std::optional<flow::row_block>> vision_stage::run_block(
+    const flow::step_table& table) const {
+  const auto rows = run(table);
+  if (!rows) return fail(rows.error());
+  if (rows->rows() == 0) return std::nullopt;
+  const auto bytes = std::as_bytes(rows->span());
+  kernels::buffer memory = kernels::buffer::uninitialized(bytes.size());
+  std::ranges::copy(bytes, memory.data());
+  return make_block(flow::row_kind::image_rows, table, config_, std::move(memory));
 }
 
 void vision_stage::apply(const flow::verdict& verdict) {

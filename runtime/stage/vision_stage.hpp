@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "runtime/base/result.hpp"
@@ -29,9 +30,15 @@ class vision_stage {
   /// or the configuration, or the request has an image there already; those of tower::embed.
   result<void> add(const flow::request_image& added);
 
+  /// Whether every image that the step has rows of was added.
+  bool covers(const flow::step_table& table) const;
+
   /// Embeddings [k, d] of the step's k rows of images, in the order of its rows. Error: mismatch: a
   /// row of an image that was not added.
   result<kernels::matrix_buffer<kernels::bf16>> run(const flow::step_table& table) const;
+
+  /// The same as a block of `image_rows`; nothing if the step has no rows of images.
+  result<std::optional<flow::row_block>> run_block(const flow::step_table& table) const;
 
   void apply(const flow::verdict& verdict);
   /// Forgets every image (a new epoch begins).
@@ -43,6 +50,11 @@ class vision_stage {
  private:
   /// By the first position of their spans.
   using images_of_request = std::map<std::uint32_t, kernels::matrix_buffer<kernels::bf16>>;
+
+  /// Calls visit(request, position, row) for each row of an image, until it returns false; `row` is
+  /// its embedding [d], empty if its image was not added.
+  template <class Visit>
+  void each_row(const flow::step_table& table, const Visit& visit) const;
 
   const model::model_config& config_;
   vision::tower tower_;
