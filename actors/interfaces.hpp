@@ -1,7 +1,7 @@
 // The system's map: every kind of actor, and the messages it takes.
 //
 //   packet_sink     anything that takes packets of data edges: units, the scheduler, links
-//   unit_actor      a placed part of the model (embedding, engram, stage, head, drafter)
+//   unit_actor      a placed part of the model (vision, embedding, engram, stage, ...)
 //   scheduler_actor the single authority on tokens; a packet_sink that also takes requests
 //   link_actor      stands for a remote node: packets in, frames out
 //   fault_sink      hears what went wrong, by name

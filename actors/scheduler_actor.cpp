@@ -58,9 +58,12 @@ struct scheduler_state {
   /// Hands out steps while there are rows, room and credit.
   void pump(caf::actor_clock::time_point now) {
     while (!failure && waiting_edge() == nullptr) {
-      const auto table = core->next_step();
+      // While one waits for credit no other image begins; steps without go on.
+      const auto table = core->next_step(edges->waiting_edge("image") == nullptr);
       if (!table) break;
       started.emplace(table->step, now);
+      for (const flow::request_image& image : core->beginning_images())
+        edges->send(flow::step_image{table->step, table->epoch, image});
       if (!table->taps.empty()) taps_open.emplace(table->step, edges->inbound_count("tap"));
       if (drafter != nullptr) tables.emplace(table->step, *table);
       edges->send(*table);

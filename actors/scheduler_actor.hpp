@@ -4,7 +4,8 @@
 // everything that it waits for. A verdict, and what is ordered of the drafter after it, leave
 // before the next step table, and no table leaves while one of them waits for credit: so a stage
 // never meets a new request before it has freed a finished one, and the drafter is never far
-// behind.
+// behind. Images leave before the table of the step in which they begin; while one waits for credit
+// no other begins, and requests without images go on.
 //
 // A failure ends the epoch: the requests that the pipeline held state of are given up, those that
 // wait in the queue wait on, new ones are refused. Binding the edges again begins the next epoch;

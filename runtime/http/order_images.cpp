@@ -24,7 +24,7 @@ api_result<std::vector<sent_image>> read_images(const chat_ask& ask,
   if (!limits.images)
     return refused(urls.front()->path,
                    "this server reads no images: its model has no vision tower, or its topology "
-                   "has no place for it");
+                   "places none; add vision: {device: DEVICE} to its units");
   if (urls.size() > images_max)
     return refused(
         urls[images_max]->path,

@@ -90,9 +90,10 @@ result<void> check_images(std::span<const token_id> prompt,
                           std::span<const flow::prompt_image> images, token_id image_token,
                           const std::optional<image::image_rules>& rules) {
   if (!images.empty() && (!rules || image_token < 0))
-    return fail(errc::invalid_argument,
-                "the prompt has images, which nobody here reads: the model has no vision tower, or "
-                "it has no place in the topology");
+    return fail(
+        errc::invalid_argument,
+        "the prompt has images, but nobody here reads images: the model has no vision tower, "
+        "or the topology places none; add vision: {device: DEVICE} to its units");
   if (image_token < 0) return {};
   std::size_t seen = 0;
   for (std::size_t i = 0; i < images.size(); ++i) {

@@ -42,8 +42,8 @@ result<std::vector<flow::prompt_image>> read_image_files(
   std::vector<flow::prompt_image> out;
   if (!files.empty() && !limits.images)
     return fail(errc::invalid_argument,
-                "--image: nobody here reads images: the model has no vision tower, or it has no "
-                "place in the topology");
+                "--image: nobody here reads images: the model has no vision tower, or the topology "
+                "places none; add vision: {device: DEVICE} to its units");
   for (const std::filesystem::path& path : files) {
     auto image = read_image(path, *limits.images);
     if (!image) return fail(image.error().with(path.string()));

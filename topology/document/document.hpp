@@ -74,6 +74,7 @@ struct stage_entry {
 struct units_entry {
   position where;
   located<std::string> scheduler_node;
+  std::optional<device_unit_entry> vision;
   device_unit_entry embedding;
   std::optional<device_unit_entry> engram;
   std::vector<stage_entry> stages;  ///< in file order

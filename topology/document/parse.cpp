@@ -137,6 +137,9 @@ void parse_units(section& root, document& result, mistakes& out) {
     if (body.require("node", "node: NODE")) body.text("node", result.units.scheduler_node);
     body.finish();
   }
+  if (const auto value = units.find("vision")) {
+    parse_device_unit(*value, "units.vision", result.units.vision.emplace(), out);
+  }
   if (const auto value = units.require("embedding", "embedding: {device: DEVICE}")) {
     parse_device_unit(*value, "units.embedding", result.units.embedding, out);
   }

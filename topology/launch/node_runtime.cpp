@@ -5,6 +5,7 @@
 #include "kernels/registry/registry.hpp"
 #include "runtime/model/image_tokens.hpp"
 #include "runtime/model/owner_ratios.hpp"
+#include "runtime/vision/tower.hpp"
 #include "topology/launch/host.hpp"
 #include "topology/launch/node_port.hpp"
 
@@ -55,7 +56,9 @@ session::scheduler_limits scheduler_limits_of(const plan& topology,
           .kv_granules = limits.kv_granules,
           .prefix_granules = limits.prefix_granules,
           .prefix_step = model::ratios_lcm(schedule),
-          .draft_tokens_max = limits.draft_tokens};
+          .draft_tokens_max = limits.draft_tokens,
+          .images = topology.reads_images() ? std::optional(vision::rules_of(config.vision))
+                                            : std::nullopt};
 }
 
 result<transport::ucx::ucx_options> ucx_options_of(const plan& topology, node_id node) {
@@ -127,10 +130,16 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
   const result<const kernels::backend*> backend = backend_of(unit);
   if (!backend) return fail(backend.error());
   const std::size_t steps_max = plan_.limits().steps_in_flight;
+  if (std::holds_alternative<vision_role>(unit.role)) {
+    auto made = model_.make_vision(**backend);
+    if (!made) return fail(made.error());
+    return stage::make_vision_unit(std::move(*made), steps_max);
+  }
   if (std::holds_alternative<embedding_role>(unit.role)) {
     auto made = model_.make_embedding();
     if (!made) return fail(made.error());
-    return stage::make_embedding_unit(std::move(*made));
+    return plan_.reads_images() ? stage::make_image_embedding_unit(std::move(*made), steps_max)
+                                : stage::make_embedding_unit(std::move(*made));
   }
   if (std::holds_alternative<engram_role>(unit.role)) {
     auto made = model_.make_engram();
@@ -170,7 +179,8 @@ result<void> node_runtime::spawn_unit(const unit_plan& unit) {
   if (!made) return fail(made.error().with("unit '" + unit.name + "'"));
   const bool computes = std::holds_alternative<stage_role>(unit.role) ||
                         std::holds_alternative<head_role>(unit.role) ||
-                        std::holds_alternative<drafter_role>(unit.role);
+                        std::holds_alternative<drafter_role>(unit.role) ||
+                        std::holds_alternative<vision_role>(unit.role);
   units_[unit.id] =
       actors::spawn_unit(system_, {unit.name, std::move(*made), computes, supervisor_, &trace_});
   return {};

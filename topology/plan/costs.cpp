@@ -55,6 +55,8 @@ edge_cost cost_of(const plan& planned, edge_id id, const cost_basis& basis) {
       as_double(size.per_entry) * entries_a_row(edge, schedule) +
       as_double(size.per_selected * selected);
   const std::uint64_t requests = std::min(basis.load.requests, planned.limits().rows_per_step);
+  // A decode row is none of an image.
+  if (edge.kind == edge_kind::image_rows) return {.largest_step = edge.step_bytes_max};
   const double spans = as_double(edge.messages_per_step() * size.per_request + size.per_order +
                                  size.per_drafted_token * planned.limits().draft_tokens);
   cost.decode_step =

@@ -33,7 +33,8 @@ class path_finder {
   static bool is_input(edge_kind kind) {
     return kind != edge_kind::gather_request && kind != edge_kind::gathered &&
            kind != edge_kind::verdict && kind != edge_kind::proposal && kind != edge_kind::tap &&
-           kind != edge_kind::draft_orders && kind != edge_kind::draft_answers;
+           kind != edge_kind::draft_orders && kind != edge_kind::draft_answers &&
+           kind != edge_kind::image && kind != edge_kind::image_rows;
   }
 
   /// What the unit waits for, and what it asks for itself.

@@ -5,6 +5,7 @@
 #include "topology/plan/internal/name_checks.hpp"
 #include "topology/plan/internal/planner.hpp"
 #include "topology/plan/internal/split_checks.hpp"
+#include "topology/plan/internal/vision_checks.hpp"
 #include "topology/plan/plan.hpp"
 
 namespace cedar::topology {
@@ -26,6 +27,7 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const reading& file,
   const bool layers_fit = internal::check_layers(topology, config, all);
   internal::check_mode(topology, all);
   internal::check_draft(topology, config, all);
+  internal::check_vision(topology, config, all);
   internal::check_limits(topology, config, all);
   internal::check_transport(topology, all);
   internal::check_deadlines(topology, all);

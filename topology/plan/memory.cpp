@@ -31,6 +31,9 @@ struct reads {
   const model::expected_tensor& tensor;
 
   bool operator()(const scheduler_role&) const noexcept { return false; }
+  bool operator()(const vision_role&) const noexcept {
+    return tensor.part == model::component::vision;
+  }
   bool operator()(const embedding_role&) const noexcept {
     return tensor.part == model::component::embedding;
   }
@@ -74,6 +77,33 @@ std::uint64_t kv_of_drafter(const model::model_config& config, const memory_load
          kernels::entry_bytes(model::window_entry_format, config.head_dim);
 }
 
+/// Embeddings of the images that have rows in steps that are not settled. Of each request at most
+/// two lie partly outside of such steps: one that is begun and one whose first rows are committed.
+std::uint64_t kv_of_vision(const plan& planned, const memory_load& load) {
+  const model::model_config& config = planned.model();
+  const limits_plan& limits = planned.limits();
+  const std::uint64_t span =
+      std::min<std::uint64_t>(config.vision.max_image_tokens, load.positions);
+  const std::uint64_t rows = std::min<std::uint64_t>(
+      std::uint64_t{load.requests} * load.positions,
+      std::uint64_t{limits.steps_in_flight} * limits.rows_per_step + 2 * load.requests * span);
+  return rows * config.width * bf16_bytes;
+}
+
+/// Of the largest image: its pixels and patches, the tower's rows of them, a stretch of inner
+/// activations (runtime/vision/encoder.cpp), the aligner's cells.
+std::uint64_t vision_working_bytes(const plan& planned) {
+  const model::model_config& config = planned.model();
+  const model::vision_config& vision = config.vision;
+  constexpr std::uint64_t mlp_rows = 512;
+  constexpr std::uint64_t tower_rows = 8;  // features, x, normed, q, k, v, a cell's, positions
+  const std::uint64_t cells = image_cells_max(config, planned.limits().context);
+  const std::uint64_t width = vision.width * bf16_bytes;
+  const std::uint64_t patches = cells * vision.downsample * vision.downsample;
+  return cells * cell_bytes(config) * (1 + bf16_bytes) + patches * tower_rows * width +
+         mlp_rows * (width + 3 * vision.inner * bf16_bytes) + 3 * cells * config.width * bf16_bytes;
+}
+
 /// Bytes of a row while a layer works on it: what attention and experts hold, all at once, though
 /// part of it is reused.
 std::uint64_t layer_row_bytes(const model::model_config& config, const memory_load& load) {
@@ -99,6 +129,7 @@ std::uint64_t activations_of(const unit_role& role, const plan& planned, const m
   if (std::holds_alternative<stage_role>(role)) return rows * layer_row_bytes(config, load);
   if (std::holds_alternative<head_role>(role))
     return rows * (config.vocabulary * f32_bytes + config.width * f32_bytes);
+  if (std::holds_alternative<vision_role>(role)) return vision_working_bytes(planned);
   if (const auto* drafter = std::get_if<drafter_role>(&role))
     return rows * (drafter->target_layers.size() + 2) * config.width * f32_bytes +
            load.requests * config.dspark.block_size *
@@ -162,6 +193,7 @@ std::vector<memory_need> memory_of_units(const plan& planned, const memory_load&
     if (const auto* stage = std::get_if<stage_role>(&unit.role))
       need.kv = kv_of(*stage, planned, capped);
     if (std::holds_alternative<drafter_role>(unit.role)) need.kv = kv_of_drafter(config, capped);
+    if (std::holds_alternative<vision_role>(unit.role)) need.kv = kv_of_vision(planned, capped);
     need.working = activations_of(unit.role, planned, capped) + staged_at(planned, unit.id);
     for (const edge_id edge : planned.edges_into(unit.id))
       need.credit += planned[edge].window_bytes;

@@ -22,7 +22,8 @@ struct memory_load {
 /// Bytes.
 struct memory_need {
   std::uint64_t weights = 0;  ///< tensors of the units, as they lie in the checkpoint
-  std::uint64_t kv = 0;  ///< window rings, pages of global KV, pending compressor rows
+  /// Window rings, pages of global KV, pending compressor rows; embeddings of images.
+  std::uint64_t kv = 0;
   std::uint64_t working = 0;  ///< activations of the largest step and messages before they leave
   std::uint64_t credit = 0;  ///< messages that may wait at the units for their step
 

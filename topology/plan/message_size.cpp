@@ -5,6 +5,7 @@
 #include "kernels/ops/entry_format.hpp"
 #include "runtime/flow/packed_sizes.hpp"
 #include "runtime/model/compressor.hpp"
+#include "runtime/model/image_tokens.hpp"
 #include "runtime/model/sharing.hpp"
 
 namespace cedar::topology {
@@ -101,6 +102,27 @@ message_size draft_answers_size() noexcept {
           .per_drafted_token = flow::packed_drafted_token_bytes + flow::packed_confidence_bytes};
 }
 
+message_size image_rows_size(const model::model_config& config) noexcept {
+  return {.per_request = flow::packed_span_bytes, .per_image_row = config.width * bf16_bytes};
+}
+
+std::uint64_t image_cells_max(const model::model_config& config, std::uint64_t context) noexcept {
+  constexpr std::uint64_t around = 3;  // start, newline, end
+  const std::uint64_t span = std::min<std::uint64_t>(config.vision.max_image_tokens, context);
+  return config.vision.layers == 0 ? 0 : span - std::min(span, around);
+}
+
+std::uint64_t cell_bytes(const model::model_config& config) noexcept {
+  constexpr std::uint64_t channels = 3;
+  const std::uint64_t side = std::uint64_t{config.vision.downsample} * config.vision.patch;
+  return channels * side * side;
+}
+
+std::uint64_t step_cells_max(const model::model_config& config, std::uint64_t rows,
+                             std::uint64_t requests, std::uint64_t context) noexcept {
+  return rows + requests * image_cells_max(config, context);
+}
+
 std::uint64_t tapped_rows_max(const model::model_config& config) noexcept {
   return std::uint64_t{config.window} + config.dspark.block_size + 1;
 }
@@ -115,6 +137,8 @@ step_shape shape_of(const flow::step_table& table, const model::model_config& co
     shape.earlier_ids += std::min(span.first_position, config.engram_lookback());
     shape.tapped += std::min<std::uint64_t>(span.decoder_count(), tapped_rows_max(config));
   }
+  shape.image_rows = static_cast<std::uint64_t>(
+      std::ranges::count(model::image_flags(config, table.tokens), std::uint8_t{1}));
   return shape;
 }
 

@@ -30,6 +30,7 @@ struct step_shape {
   std::uint64_t selected = 0;  ///< entries that the rows choose at one index source
   std::uint64_t tapped = 0;  ///< rows whose taps the drafter takes
   draft_counts drafts{};
+  std::uint64_t image_rows = 0;  ///< rows of images
 };
 
 /// Bytes of a message: the sum of its terms, exact. Diagnostics, sampling options and prefixes come
@@ -45,12 +46,14 @@ struct message_size {
   std::uint64_t per_tapped_row = 0;
   std::uint64_t per_order = 0;
   std::uint64_t per_drafted_token = 0;
+  std::uint64_t per_image_row = 0;
 
   std::uint64_t bytes(const step_shape& step) const noexcept {
     return per_request * step.requests + per_row * step.rows + per_decoder_row * step.decoder_rows +
            per_wanted * step.wanted + per_earlier_id * step.earlier_ids + per_entry * step.entries +
            per_selected * step.selected + per_tapped_row * step.tapped +
-           per_order * step.drafts.orders + per_drafted_token * step.drafts.tokens;
+           per_order * step.drafts.orders + per_drafted_token * step.drafts.tokens +
+           per_image_row * step.image_rows;
   }
   friend bool operator==(const message_size&, const message_size&) = default;
 };
@@ -86,6 +89,19 @@ message_size draft_taps_size(const model::model_config& config) noexcept;
 message_size draft_orders_size() noexcept;
 /// Drafts: their tokens, and a confidence for each.
 message_size draft_answers_size() noexcept;
+
+/// Embeddings of rows of images [image rows, width] bf16.
+message_size image_rows_size(const model::model_config& config) noexcept;
+
+/// Cells of an image at most: one row of them, and the span that they make with a newline and two
+/// delimiters fits the model's bound and a request of `context` positions. 0: none fits.
+std::uint64_t image_cells_max(const model::model_config& config, std::uint64_t context) noexcept;
+/// Pixels of a cell, RGB: [downsample * patch, downsample * patch, 3] u8.
+std::uint64_t cell_bytes(const model::model_config& config) noexcept;
+/// Cells of the images that begin in one step at most: those that lie in it whole have no more than
+/// it has rows, and each of its requests has one more at most, which it cuts.
+std::uint64_t step_cells_max(const model::model_config& config, std::uint64_t rows,
+                             std::uint64_t requests, std::uint64_t context) noexcept;
 
 /// Rows of a request in one step whose taps travel at most: what the drafter's rings hold, a window
 /// and what a verdict may take back (runtime/stage).

@@ -74,6 +74,10 @@ std::string_view to_string(edge_kind kind) noexcept {
       return "draft_orders";
     case edge_kind::draft_answers:
       return "draft_answers";
+    case edge_kind::image:
+      return "image";
+    case edge_kind::image_rows:
+      return "image_rows";
   }
   return "?";
 }
@@ -85,6 +89,7 @@ step_shape limits_plan::largest_step(const model::model_config& config) const no
   shape.earlier_ids = shape.requests * config.engram_lookback();
   shape.tapped = std::min(shape.rows, shape.requests * tapped_rows_max(config));
   shape.drafts = {shape.requests, shape.requests * draft_tokens};
+  shape.image_rows = config.vision.layers > 0 ? shape.rows : 0;
   return shape;
 }
 
@@ -99,6 +104,11 @@ const unit_plan& plan::operator[](unit_id id) const {
 }
 const edge_plan& plan::operator[](edge_id id) const {
   return item_at(edges_, id, "edge");
+}
+
+bool plan::reads_images() const noexcept {
+  return std::ranges::any_of(
+      units_, [](const unit_plan& unit) { return std::holds_alternative<vision_role>(unit.role); });
 }
 
 const node_plan* plan::find_node(std::string_view name) const noexcept {
@@ -138,10 +148,11 @@ flow::edge_contract plan::contract(edge_id edge, std::uint64_t fingerprint) cons
 std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
                                    const draft_counts& drafts) const {
   const edge_plan& planned = (*this)[edge];
-  CEDAR_REQUIRE(planned.kind != edge_kind::tap, "taps are not priced: " + planned.name);
+  CEDAR_REQUIRE(planned.follows_tables(), "no table tells what passes " + planned.name);
   const model::schedule schedule(model_);
   step_shape shape = shape_of(table, model_);
   shape.drafts = drafts;
+  if (planned.kind == edge_kind::image_rows && shape.image_rows == 0) return 0;
   if (planned.kind == edge_kind::shared_kv || planned.kind == edge_kind::index_keys)
     shape.entries = entries_of(table, schedule[planned.layer].ratio);
   const bool spans = planned.kind != edge_kind::proposal && planned.kind != edge_kind::verdict;

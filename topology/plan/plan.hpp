@@ -3,11 +3,12 @@
 // 1. Only make_plan() creates a plan: whoever holds one need not check it.
 // 2. Ids are indices into nodes(), devices(), units(), edges(); two processes that plan the same
 //    file for the same model get the same ids.
-// 3. Units are ordered as a row walks them: scheduler, embedding, engram, stages by layer, head,
-//    drafter.
+// 3. Units are ordered as a row walks them: scheduler, vision, embedding, engram, stages by layer,
+//    head, drafter.
 // 4. Every window holds the largest messages of `steps_in_flight` steps (of requests and their
-//    replies: of one step), and the graph of edges without the scheduler's and without requests has
-//    no cycle; internal/credit_proof.hpp says why nothing can then wait for ever.
+//    replies: of one step; of images: some), and the graph of edges without the scheduler's and
+//    without requests has no cycle; internal/credit_proof.hpp says why nothing can then wait for
+//    ever.
 // A plan names units, not tensors: the loader knows which tensors a unit needs.
 #pragma once
 
@@ -75,6 +76,7 @@ struct device_plan {
 };
 
 struct scheduler_role {};
+struct vision_role {};
 struct embedding_role {};
 struct engram_role {
   std::vector<std::uint32_t> layers;  ///< holds the tables of the modules before these layers
@@ -92,14 +94,14 @@ struct head_role {};
 struct drafter_role {
   std::vector<std::uint32_t> target_layers;  ///< whose taps it takes
 };
-using unit_role =
-    std::variant<scheduler_role, embedding_role, engram_role, stage_role, head_role, drafter_role>;
+using unit_role = std::variant<scheduler_role, embedding_role, engram_role, stage_role, head_role,
+                               drafter_role, vision_role>;
 
 /// A part of the model, or the scheduler, at its place.
 struct unit_plan {
   unit_id id;
-  std::string
-      name;  ///< unique: a stage's name, or "scheduler", "embedding", "engram", "head", "drafter"
+  std::string name;  ///< unique: a stage's name, or "scheduler", "vision", "embedding", "engram",
+                     ///< "head", "drafter"
   node_id node;
   std::optional<device_id> device;  ///< the scheduler has none
   unit_role role;
@@ -118,11 +120,13 @@ enum class edge_kind : std::uint8_t {
   gathered,  ///< owner's stage -> the stage that asked
   head_input,  ///< last stage -> head
   proposal,  ///< head -> scheduler
-  verdict,  ///< scheduler -> every stage, the head, the drafter: they hold state
+  verdict,  ///< scheduler -> every stage, the head, the drafter, vision: they hold state
   tap,  ///< stage, head -> scheduler: diagnostics
   draft_taps,  ///< stage with a target layer -> drafter, one edge for each such layer
   draft_orders,  ///< scheduler -> drafter
   draft_answers,  ///< drafter -> scheduler
+  image,  ///< scheduler -> vision, as many as begin in a step
+  image_rows,  ///< vision -> embedding, of steps that have rows of images
 };
 std::string_view to_string(edge_kind kind) noexcept;
 
@@ -149,6 +153,10 @@ struct edge_plan {
   std::uint32_t queue_messages_max = 0;  ///< messages that may wait at the producer for credit
 
   bool crosses() const noexcept { return from != to; }
+  /// A step's table tells how many messages of how many bytes the edge carries for it.
+  bool follows_tables() const noexcept {
+    return kind != edge_kind::tap && kind != edge_kind::image;
+  }
   std::uint32_t messages_per_step() const noexcept {
     return groups.empty() ? 1 : static_cast<std::uint32_t>(groups.size());
   }
@@ -245,6 +253,8 @@ class plan {
 
   /// The node that the command itself becomes. The scheduler runs there.
   const node_plan& client() const { return (*this)[client_]; }
+  /// Whether vision is placed.
+  bool reads_images() const noexcept;
   /// The node called `name`, if there is one.
   const node_plan* find_node(std::string_view name) const noexcept;
 
@@ -259,7 +269,7 @@ class plan {
   /// Bytes (flow::credit_bytes) that the messages of `table`'s step have on an edge, all
   /// edge_plan::messages_per_step() of them together. Exact, but for verdicts, which may settle
   /// cancelled requests beside those of the step. `drafts`: of the step; no table tells how many.
-  /// Requires: not a tap edge.
+  /// Requires: edge_plan::follows_tables().
   std::uint64_t expected_bytes(edge_id edge, const flow::step_table& table,
                                const draft_counts& drafts = {}) const;
   /// Over all edges from one node to another. Zero if none.

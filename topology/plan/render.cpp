@@ -104,7 +104,7 @@ std::string memory_text(const plan& planned, const cost_basis& basis) {
 }
 
 /// "513 a row + 24 a request": the formula, without its zero terms.
-std::string formula(const edge_plan& edge) {
+std::string formula(const edge_plan& edge, const model::model_config& config) {
   const message_size& size = edge.size;
   std::string text;
   const auto add = [&text](std::uint64_t bytes, const char* of) {
@@ -120,7 +120,9 @@ std::string formula(const edge_plan& edge) {
   add(size.per_tapped_row, " a tapped row");
   add(size.per_order, " an order");
   add(size.per_drafted_token, " a drafted token");
+  add(size.per_image_row, " an image row");
   add(size.per_request, " a request");
+  if (edge.kind == edge_kind::image) return grouped(cell_bytes(config)) + " a cell of an image";
   if (edge.groups.empty()) return text;
   return text + fmt::format(", for each of layers {}", fmt::join(edge.groups, ", "));
 }
@@ -153,7 +155,8 @@ std::string edges_text(const plan& planned, const cost_basis& basis) {
       rows.back().push_back(time_text(time_on_link(planned, edge.id, step_kind::decode, basis)));
     if (rated) rows.back().push_back(grouped(cost.per_second));
     for (const std::string& cell :
-         {grouped(edge.window_bytes), grouped(std::uint64_t{edge.window_messages}), formula(edge)})
+         {grouped(edge.window_bytes), grouped(std::uint64_t{edge.window_messages}),
+          formula(edge, planned.model())})
       rows.back().push_back(cell);
   }
   const std::uint64_t requests = std::min(basis.load.requests, planned.limits().rows_per_step);

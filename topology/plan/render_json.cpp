@@ -84,7 +84,8 @@ ordered_json size_json(const message_size& size) {
           {"selected", size.per_selected},
           {"tapped_row", size.per_tapped_row},
           {"order", size.per_order},
-          {"drafted_token", size.per_drafted_token}};
+          {"drafted_token", size.per_drafted_token},
+          {"image_row", size.per_image_row}};
 }
 
 ordered_json edges_json(const plan& planned, const cost_basis& basis) {

@@ -11,10 +11,24 @@
 
 namespace cedar::test {
 
+namespace {
+
+std::unique_ptr<stage::model_source> opened(const std::string& name) {
+  auto model = stage::model_source::open(CEDAR_TEST_DATA "/golden/" + name);
+  BOOST_REQUIRE_MESSAGE(model, (model ? "" : model.error().message));
+  return std::move(*model);
+}
+
+}  // namespace
+
 const stage::model_source& tiny_model() {
-  static const auto opened = stage::model_source::open(CEDAR_TEST_DATA "/golden/tiny-12");
-  BOOST_REQUIRE_MESSAGE(opened, (opened ? "" : opened.error().message));
-  return **opened;
+  static const auto model = opened("tiny-12");
+  return *model;
+}
+
+const stage::model_source& vision_model() {
+  static const auto model = opened("tiny-vision");
+  return *model;
 }
 
 const kernels::backend& cpu_backend() {
@@ -40,9 +54,10 @@ bool operator==(const answered_row& a, const answered_row& b) {
 }
 
 expected_answers local_answers(const std::vector<request_wave>& waves,
-                               const session::scheduler_limits& limits) {
+                               const session::scheduler_limits& limits,
+                               const stage::model_source& model) {
   const auto engine =
-      local::local_engine::open(tiny_model(), cpu_backend(),
+      local::local_engine::open(model, cpu_backend(),
                                 {.rows_per_step = limits.rows_per_step,
                                  .requests_max = limits.requests_max,
                                  .context_max = limits.context_max,
@@ -61,6 +76,7 @@ expected_answers local_answers(const std::vector<request_wave>& waves,
     out.rows.resize(out.rows.size() + requests.size());
     out.used.resize(out.rows.size());
     while (const auto table = scheduler.next_step()) {
+      BOOST_REQUIRE((*engine)->add_images(scheduler.beginning_images()));
       const auto proposal =
           (*engine)->run(*table, [&](flow::tap tap) { out.taps.push_back(std::move(tap)); });
       BOOST_REQUIRE_MESSAGE(proposal, (proposal ? "" : proposal.error().message));

@@ -12,6 +12,8 @@ namespace cedar::test {
 
 /// tiny-12 (tests/data/golden) on the cpu backend, opened once.
 const stage::model_source& tiny_model();
+/// tiny-vision likewise: of the same shape, with a vision tower.
+const stage::model_source& vision_model();
 const kernels::backend& cpu_backend();
 
 /// One row event, with copies of what it referred to.
@@ -40,10 +42,12 @@ using request_wave = std::vector<session::generation_request>;
 /// Runs waves of requests, each when the last one has ended, through local_engine, one step at a
 /// time, without drafts. Results by request, wave after wave.
 expected_answers local_answers(const std::vector<request_wave>& waves,
-                               const session::scheduler_limits& limits);
+                               const session::scheduler_limits& limits,
+                               const stage::model_source& model = tiny_model());
 inline expected_answers local_answers(const request_wave& requests,
-                                      const session::scheduler_limits& limits) {
-  return local_answers(std::vector<request_wave>{requests}, limits);
+                                      const session::scheduler_limits& limits,
+                                      const stage::model_source& model = tiny_model()) {
+  return local_answers(std::vector<request_wave>{requests}, limits, model);
 }
 
 /// Options of a request that samples.

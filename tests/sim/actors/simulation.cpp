@@ -99,8 +99,43 @@ std::string with_drafter(std::string text, const std::string& name) {
   return text;
 }
 
+const std::string seeing = "seeing ";
+
+/// Of a placement; "three nodes" and "gather" have a node for vision alone.
+std::string with_vision(std::string text, const std::string& name) {
+  const std::string device = name == "two nodes" ? "b" : name == "mirror" ? "a" : "v";
+  text.insert(text.find("  embedding:"), "  vision: {device: " + device + "}\n");
+  if (device != "v") return text;
+  text.insert(text.find("nodes: {") + 8, "eye: {}, ");
+  text.insert(text.find("devices: {") + 10, "v: {node: eye}, ");
+  return text;
+}
+
+/// Takes `prefix` off, if it is there.
+bool takes_off(std::string& name, const std::string& prefix) {
+  if (!name.starts_with(prefix)) return false;
+  name.erase(0, prefix.size());
+  return true;
+}
+
+/// The model whose configuration the plan was made for.
+const stage::model_source& model_of(const topology::plan& plan) {
+  return plan.model().vision.layers > 0 ? vision_model() : tiny_model();
+}
+
+/// Reading the tokenizer for every run would take most of its time.
+const stage::engram_stage& engram_of(const stage::model_source& model) {
+  static std::map<const stage::model_source*, stage::engram_stage> made;
+  const auto found = made.find(&model);
+  return found != made.end() ? found->second
+                             : made.emplace(&model, value_of(model.make_engram())).first->second;
+}
+
 }  // namespace
 
+const std::vector<std::string> seeing_names{"seeing two nodes", "seeing three nodes",
+                                            "seeing mirror", "seeing gather",
+                                            "seeing drafted three nodes"};
 const std::vector<std::string> drafted_names{"drafted two nodes", "drafted three nodes",
                                              "drafted mirror", "drafted gather"};
 
@@ -108,16 +143,18 @@ const std::vector<std::string> topology_names{"one node", "two nodes", "three no
                                               "gather"};
 
 topology::plan planned(const std::string& name, const std::string& sections) {
-  const bool drafts = name.starts_with(drafted);
-  const std::string topology_name = drafts ? name.substr(drafted.size()) : name;
+  std::string topology_name = name;
+  const bool sees = takes_off(topology_name, seeing);
+  const bool drafts = takes_off(topology_name, drafted);
   const std::string plain = topology_name == "one node"      ? one_node
                             : topology_name == "two nodes"   ? two_nodes
                             : topology_name == "three nodes" ? three_nodes
                                                              : split_groups(topology_name);
-  const std::string topology = drafts ? with_drafter(plain, topology_name) : plain;
+  std::string topology = drafts ? with_drafter(plain, topology_name) : plain;
+  if (sees) topology = with_vision(std::move(topology), topology_name);
   const auto parsed = topology::parse_document(topology + sections, topology_name);
   BOOST_REQUIRE_MESSAGE(parsed, (parsed ? "" : to_string(parsed.error())));
-  auto made = topology::make_plan(*parsed, tiny_model().config());
+  auto made = topology::make_plan(*parsed, (sees ? vision_model() : tiny_model()).config());
   BOOST_REQUIRE_MESSAGE(made, (made ? "" : to_string(made.error())));
   return std::move(*made);
 }
@@ -136,6 +173,7 @@ simulation::configuration::configuration() {
 
 simulation::simulation(const topology::plan& plan, const sim_settings& settings)
     : plan_(plan),
+      model_(model_of(plan)),
       settings_(settings),
       random_(settings.seed),
       system_(config_),
@@ -197,10 +235,9 @@ void simulation::connect_nodes() {
 }
 
 session::scheduler_limits simulation::limits() const {
-  session::scheduler_limits limits = topology::scheduler_limits_of(plan_, tiny_model().config());
+  session::scheduler_limits limits = topology::scheduler_limits_of(plan_, model_.config());
   limits.queue_max = 100;
-  if (settings_.drafter != nullptr)
-    limits.draft_tokens_max = tiny_model().config().dspark.block_size;
+  if (settings_.drafter != nullptr) limits.draft_tokens_max = model_.config().dspark.block_size;
   return limits;
 }
 
@@ -236,24 +273,28 @@ void simulation::spawn_units() {
 }
 
 actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
-  // Reading the tokenizer for every run would take most of its time.
-  static const stage::engram_stage engram = value_of(tiny_model().make_engram());
   const std::size_t steps = plan_.limits().steps_in_flight;
   std::unique_ptr<stage::unit> made;
   if (std::holds_alternative<topology::embedding_role>(unit.role)) {
-    made = stage::make_embedding_unit(value_of(tiny_model().make_embedding()));
+    stage::embedding_stage embedding = value_of(model_.make_embedding());
+    made = plan_.reads_images() ? stage::make_image_embedding_unit(std::move(embedding), steps)
+                                : stage::make_embedding_unit(std::move(embedding));
+  } else if (std::holds_alternative<topology::vision_role>(unit.role)) {
+    auto vision = value_of(model_.make_vision(cpu_backend()));
+    vision_ = vision.get();
+    made = stage::make_vision_unit(std::move(vision), steps);
   } else if (std::holds_alternative<topology::engram_role>(unit.role)) {
-    made = stage::make_engram_unit(engram);
+    made = stage::make_engram_unit(engram_of(model_));
   } else if (std::holds_alternative<topology::head_role>(unit.role)) {
-    made = stage::make_head_unit(value_of(tiny_model().make_head(cpu_backend())), steps);
+    made = stage::make_head_unit(value_of(model_.make_head(cpu_backend())), steps);
   } else if (std::holds_alternative<topology::drafter_role>(unit.role)) {
-    auto drafter = value_of(tiny_model().make_drafter(cpu_backend(), plan_.limits().requests));
+    auto drafter = value_of(model_.make_drafter(cpu_backend(), plan_.limits().requests));
     drafter_ = drafter.get();
     made = stage::make_drafter_unit(
-        std::make_unique<stage::drafting>(std::move(drafter), tiny_model().config()), steps);
+        std::make_unique<stage::drafting>(std::move(drafter), model_.config()), steps);
   } else {
     const auto& role = std::get<topology::stage_role>(unit.role);
-    auto stage = value_of(tiny_model().make_layers(
+    auto stage = value_of(model_.make_layers(
         cpu_backend(),
         {role.layers.first, role.layers.last, plan_.limits().requests, plan_.limits().context,
          role.imports, role.exports, plan_.limits().kv_granules, plan_.limits().prefix_granules,
@@ -322,6 +363,7 @@ void simulation::kill(const std::string& name) {
     units_.erase(unit);
     stages_.erase(unit);
     if (std::holds_alternative<topology::drafter_role>(plan_[unit].role)) drafter_ = nullptr;
+    if (std::holds_alternative<topology::vision_role>(plan_[unit].role)) vision_ = nullptr;
   }
   for (const auto& [peer, other] : nodes_)
     if (peer != id) one.inner->disconnect(peer, {errc::peer_lost, "killed"});
@@ -459,6 +501,10 @@ std::size_t simulation::sequences() const {
   std::size_t count = drafter_ == nullptr ? 0 : drafter_->sequences();
   for (const auto& [unit, stage] : stages_) count += stage->sequences();
   return count;
+}
+
+std::size_t simulation::image_rows() const {
+  return vision_ == nullptr ? 0 : vision_->rows_held();
 }
 
 transport::fault_counts simulation::fault_counts() const {

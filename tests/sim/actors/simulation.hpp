@@ -55,6 +55,10 @@ extern const std::vector<std::string> topology_names;
 /// The same with a drafter, "drafted two nodes" and so on; it lies with other units, and alone.
 extern const std::vector<std::string> drafted_names;
 
+/// Placements of tiny-vision with vision, beside others or on a node of its own; one with a
+/// drafter.
+extern const std::vector<std::string> seeing_names;
+
 /// The plan of a placement with `sections` (limits, deadlines_ms) appended to its file.
 topology::plan planned(const std::string& topology_name, const std::string& sections);
 
@@ -117,6 +121,7 @@ class simulation {
   const std::map<edge_id, edge_watch>& edges() const { return watches_; }
   std::size_t pages_in_use() const;
   std::size_t sequences() const;  ///< of the drafter too
+  std::size_t image_rows() const;  ///< that vision holds
   transport::fault_counts fault_counts() const;
   bool credit_is_whole() const;
 
@@ -154,6 +159,7 @@ class simulation {
   }
 
   const topology::plan& plan_;
+  const stage::model_source& model_;
   sim_settings settings_;
   std::mt19937_64 random_;
   trace_recorder no_trace_{0};
@@ -165,6 +171,7 @@ class simulation {
   std::map<edge_id, edge_watch> watches_;
   std::map<topology::unit_id, const stage::layer_stage*> stages_;  ///< owned by their actors
   const stage::drafter_stage* drafter_ = nullptr;  ///< likewise; null: there is none
+  const stage::vision_stage* vision_ = nullptr;  ///< likewise
   std::set<std::pair<node_id, node_id>> up_;  ///< node and peer, as the node knows it
   epoch_id epoch_{1};
   std::size_t bound_ = 0;  ///< units that have begun it

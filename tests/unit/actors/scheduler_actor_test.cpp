@@ -14,7 +14,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::uint32_t tables = 1, verdicts = 2, proposals = 3, orders = 4, answers = 5;
+constexpr std::uint32_t tables = 1, verdicts = 2, proposals = 3, orders = 4, answers = 5,
+                        images = 6;
+constexpr token_id image_token = 50;
 
 struct bound_scheduler {
   explicit bound_scheduler(std::uint32_t draft_tokens = 0) {
@@ -26,7 +28,9 @@ struct bound_scheduler {
           .context_max = 32,
           .steps_in_flight = 2,
           .vocabulary = 100,
-          .draft_tokens_max = draft_tokens},
+          .image_token = image_token,
+          .draft_tokens_max = draft_tokens,
+          .images = image::image_rules{.patch = 2, .downsample = 2, .tokens_max = 20}},
          700ms,
          {[this](const flow::proposal&, const std::vector<session::row_event>& made) {
             for (const session::row_event& event : made) events.push_back(event);
@@ -52,7 +56,8 @@ struct bound_scheduler {
                         edge_end_of(verdicts, true, "verdict", stage, 2),
                         edge_end_of(proposals, false, "proposal", stage, 2),
                         edge_end_of(orders, true, "draft_orders", stage, 1),
-                        edge_end_of(answers, false, "draft_answers", stage, 2)})),
+                        edge_end_of(answers, false, "draft_answers", stage, 2),
+                        edge_end_of(images, true, "image", stage, 1)})),
         epoch));
     proposed = answered = 0;
   }
@@ -65,6 +70,9 @@ struct bound_scheduler {
     session::generation_request ask;
     ask.prompt.assign(prompt, 7);
     ask.new_tokens_max = new_tokens;
+    return submit(ask);
+  }
+  result<request_ids_ref> submit(const session::generation_request& ask) {
     return actors.ask<request_ids_ref>(
         scheduler, submit_atom::value,
         requests_ref(
@@ -159,6 +167,42 @@ BOOST_AUTO_TEST_CASE(no_table_leaves_while_a_verdict_waits_for_credit) {
   BOOST_REQUIRE_EQUAL(kinds.size(), 7U);
   BOOST_TEST(kinds[5] == "verdict");
   BOOST_TEST(kinds[6] == "step_table");
+}
+
+/// Pictures of 2 x 2 patches, four positions each, at these positions of eight: a whole step.
+session::generation_request with_images(const std::vector<std::uint32_t>& positions) {
+  session::generation_request ask;
+  ask.prompt.assign(8, 7);
+  for (const std::uint32_t position : positions) {
+    std::fill_n(ask.prompt.begin() + position, 4, image_token);
+    ask.images.push_back({position, 4, 2, 2, flow::freeze(kernels::buffer(48)), {}});
+  }
+  ask.new_tokens_max = 1;
+  return ask;
+}
+
+BOOST_AUTO_TEST_CASE(an_image_leaves_before_its_table_and_makes_only_images_wait) {
+  bound_scheduler one;
+  BOOST_REQUIRE(one.submit(with_images({0, 4})));
+  // Both begin in the first step; the window holds one.
+  BOOST_TEST(one.kinds() == (texts{"image", "step_table"}), by_element);
+  BOOST_REQUIRE(one.submit(with_images({2})));
+  BOOST_TEST(one.kinds() == (texts{"image", "step_table", "step_table"}), by_element);
+  const auto table = std::get<flow::step_table>(one.sent.back().body);
+  BOOST_REQUIRE_EQUAL(table.spans.size(), 1U);
+  BOOST_TEST(table.spans[0].rows_count == 2U);  // up to its image
+  one.send(packet_of(images, 0, flow::credit{{}, 1, 48}));
+  BOOST_TEST(one.kinds().back() == "image");
+  const auto second = std::get<flow::step_image>(one.sent.back().body);
+  BOOST_TEST((second.step == step_id{1}));
+  BOOST_TEST(second.image.image.position == 4U);
+  one.propose(1);
+  BOOST_TEST(
+      one.kinds() == (texts{"image", "step_table", "step_table", "image", "verdict", "step_table"}),
+      by_element);
+  one.send(packet_of(images, 1, flow::credit{{}, 1, 48}));
+  BOOST_TEST((std::get<flow::step_image>(one.sent.back().body).step == step_id{3}));
+  BOOST_TEST(one.reasons.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_failure_is_told_once_and_everything_after_it_is_refused_by_its_name) {

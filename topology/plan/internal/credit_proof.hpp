@@ -24,9 +24,14 @@
 // starts no step while a verdict or an order of drafts waits for credit: then at most a window's
 // steps wait at the drafter, and as many are in flight, which is what its edges' queues hold. What
 // it answers ends at the scheduler.
-// Beyond that, (c): windows of the messages of `steps_in_flight` steps mean that no unit waits for
-// credit of a stream at all, except for one that is already on its way. Windows of requests and
-// replies hold the messages of one step: a unit works on one step at a time.
+// Images: the scheduler sends those that begin in a step before its table, and begins no other
+// while one waits for credit. Vision takes an image whenever it comes and waits for nothing else
+// then, so by (b) each gets its credit, and a table that waits for its images at vision gets them.
+// Tables and verdicts of steps without images may find vision behind, like the drafter: it gives
+// the credit of both back when it has both, which needs nothing else, so its queues hold as much as
+// the drafter's. Beyond that, (c): windows of the messages of `steps_in_flight` steps mean that no
+// unit waits for credit of a stream at all, except for one that is already on its way. Windows of
+// requests and replies hold the messages of one step: a unit works on one step at a time.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +45,7 @@ enum class edge_role : std::uint8_t {
   stream,  ///< sent when it is made
   request,  ///< sent while a unit works on a step; it then waits for the reply
   reply,
+  aside,  ///< taken when it comes, whatever its consumer waits for
 };
 
 /// An edge as the proof sees it; unit 0..units_count-1.

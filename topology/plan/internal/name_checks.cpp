@@ -18,8 +18,8 @@ const std::vector<std::string> transport_kinds = {"ucx", "loopback"};
 // Transports of UCX that carry active messages on a host or between hosts (`ucx_info -d`). "cma" is
 // not among them: UCX cannot use it on endpoints that report the death of a peer.
 const std::vector<std::string> ucx_transports = {"self", "tcp", "posix", "sysv", "rc", "ud", "dc"};
-const std::set<std::string> reserved_names = {"scheduler", "embedding", "engram", "head",
-                                              "drafter"};
+const std::set<std::string> reserved_names = {"scheduler", "vision", "embedding",
+                                              "engram",    "head",   "drafter"};
 
 template <class Entry>
 std::vector<std::string> names_of(const std::vector<Entry>& entries) {
@@ -48,7 +48,9 @@ void report_unknown(const document& topology, const located<std::string>& name,
 
 /// Every device that a unit names, in file order.
 std::vector<const located<std::string>*> devices_of_units(const units_entry& units) {
-  std::vector<const located<std::string>*> used{&units.embedding.device};
+  std::vector<const located<std::string>*> used;
+  if (units.vision) used.push_back(&units.vision->device);
+  used.push_back(&units.embedding.device);
   if (units.engram) used.push_back(&units.engram->device);
   for (const stage_entry& stage : units.stages) used.push_back(&stage.device);
   used.push_back(&units.head.device);

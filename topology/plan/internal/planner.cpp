@@ -27,6 +27,7 @@ std::vector<std::uint32_t> within(const std::vector<std::uint32_t>& layers, laye
 
 edge_role role_of(edge_kind kind) {
   if (kind == edge_kind::gather_request) return edge_role::request;
+  if (kind == edge_kind::image) return edge_role::aside;
   return kind == edge_kind::gathered ? edge_role::reply : edge_role::stream;
 }
 
@@ -177,6 +178,7 @@ unit_id planner::add_unit(std::string name, const std::string& device, unit_role
 void planner::place_units() {
   const units_entry& units = document_.units;
   scheduler_ = add_unit("scheduler", plan_.client_, std::nullopt, scheduler_role{});
+  if (units.vision) vision_ = add_unit("vision", units.vision->device.value, vision_role{});
   embedding_ = add_unit("embedding", units.embedding.device.value, embedding_role{});
   if (units.engram) {
     engram_ = add_unit("engram", units.engram->device.value, engram_role{config_.engram.layers});
@@ -255,8 +257,10 @@ void planner::connect(edge_kind kind, unit_id producer, unit_id consumer, const 
   edge.message_bytes_max = edge.step_bytes_max + extra_bytes + replay_room();
   edge.window_messages = steps;
   edge.window_bytes = steps * edge.message_bytes_max;
-  // The drafter may be behind the steps by a window, beside those in flight (credit_proof.hpp).
-  edge.queue_messages_max = drafter_ == consumer ? 2 * steps : steps;
+  // The drafter may be behind the steps by a window, beside those in flight (credit_proof.hpp), and
+  // so may vision.
+  const bool lags = drafter_ == consumer || vision_ == consumer;
+  edge.queue_messages_max = lags ? 2 * steps : steps;
   plan_.edges_.push_back(std::move(edge));
 }
 
@@ -324,6 +328,7 @@ void planner::connect_units() {
     if (unit.id == scheduler_) continue;
     connect(edge_kind::step_table, scheduler_, unit.id, table, table_extra);
   }
+  connect_vision();
   connect(edge_kind::embedded, embedding_, stages_.front(), embedded_size(config_));
   for (const unit_id stage : stages_) {
     for (const std::uint32_t layer : std::get<stage_role>(plan_[stage].role).engram_layers) {

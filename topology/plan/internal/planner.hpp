@@ -42,6 +42,7 @@ class planner {
   void connect_gather(unit_id reader, std::uint32_t owner);
   void connect_taps(unit_id producer);
   void connect_drafter();
+  void connect_vision();
   /// The stage that holds `layer`.
   unit_id stage_of(std::uint32_t layer) const;
   bool in_decoder(std::uint32_t layer) const { return layer >= schedule_.decoder_begin(); }
@@ -52,6 +53,7 @@ class planner {
   model::schedule schedule_;
   plan plan_;
   unit_id scheduler_;
+  std::optional<unit_id> vision_;  ///< none: nobody reads images
   unit_id embedding_;
   std::optional<unit_id> engram_;
   std::vector<unit_id> stages_;

@@ -46,6 +46,16 @@ BOOST_AUTO_TEST_CASE(finds_a_unit_that_waits_for_itself) {
   BOOST_TEST(proof.error() == "edges wait for each other in a circle: '1>1'");
 }
 
+BOOST_AUTO_TEST_CASE(what_is_taken_when_it_comes_needs_room_for_one_message) {
+  proof_edge aside = edge(0, 1);
+  aside.role = edge_role::aside;
+  aside.window_messages = 1;
+  aside.window_bytes = 10;
+  BOOST_TEST(prove_no_deadlock(2, 0, 2, {edge(0, 1), edge(1, 0), aside}).has_value());
+  aside.window_bytes = 9;
+  BOOST_TEST(!prove_no_deadlock(2, 0, 2, {edge(0, 1), edge(1, 0), aside}));
+}
+
 BOOST_AUTO_TEST_CASE(a_loop_through_the_scheduler_is_bounded_by_its_windows) {
   BOOST_TEST(prove_no_deadlock(2, 0, 2, {edge(0, 1), edge(1, 0)}).has_value());
   const auto few_messages = prove_no_deadlock(2, 0, 3, {edge(0, 1), edge(1, 0)});
