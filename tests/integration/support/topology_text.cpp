@@ -1,5 +1,7 @@
 #include "tests/integration/support/topology_text.hpp"
 
+#include <utility>
+
 namespace cedar::test {
 
 std::string topology_text(const topology_options& options) {
@@ -17,10 +19,12 @@ std::string topology_text(const topology_options& options) {
               std::to_string(end) + ", device: cpu" + n + "}\n";
     first = end + 1;
   }
-  if (!options.drafter.empty()) {
-    if (nodes.find(" " + options.drafter + ":") == std::string::npos)
-      nodes += "  " + options.drafter + ": {address: 127.0.0.1}\n";
-    devices += "  draft-cpu: {node: " + options.drafter + ", kind: cpu}\n";
+  for (const auto& [node, device] :
+       {std::pair(options.drafter, "draft-cpu"), std::pair(options.vision, "vision-cpu")}) {
+    if (node.empty()) continue;
+    if (nodes.find(" " + node + ":") == std::string::npos)
+      nodes += "  " + node + ": {address: 127.0.0.1}\n";
+    devices += std::string("  ") + device + ": {node: " + node + ", kind: cpu}\n";
   }
   std::string text = "cedar: 1\n";
   if (!options.model.empty()) text += "model: {path: " + options.model + "}\n";
@@ -28,6 +32,7 @@ std::string topology_text(const topology_options& options) {
   text += "units:\n  scheduler: {node: node0}\n  embedding: {device: cpu0}\n";
   if (options.engram) text += "  engram: {device: cpu0}\n";
   text += "  stages:\n" + stages + "  head: {device: cpu" + std::to_string(last) + "}\n";
+  if (!options.vision.empty()) text += "  vision: {device: vision-cpu}\n";
   if (!options.drafter.empty()) text += "  drafter: {device: draft-cpu}\n";
   text += options.loopback        ? "transport: {kind: loopback}\n"
           : options.shared_memory ? "transport: {kind: ucx, tls: [posix, sysv, tcp, self]}\n"

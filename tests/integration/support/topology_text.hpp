@@ -16,6 +16,7 @@ struct topology_options {
   bool shared_memory = false;
   bool loopback = false;  ///< all nodes in one process
   std::string drafter{};  ///< its node: one of those, or any other name; empty: there is none
+  std::string vision{};  ///< likewise
   /// Further sections or lines, e.g. "limits: {rows_per_step: 7}".
   std::string more{};
 };

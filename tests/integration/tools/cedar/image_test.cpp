@@ -1,5 +1,6 @@
-// Goal: `cedar run` asks about images, and says which file is none. Method: tiny-vision and files
-// of tests/data/image, by both ways to give them; the prompt's tokens counted by hand.
+// Goal: `cedar run` asks about images, with the same answer from every topology that places vision,
+// and says which file is none. Method: tiny-vision and files of tests/data/image, by both ways to
+// give them; the prompt's tokens counted by hand; topologies against one process.
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
@@ -86,11 +87,52 @@ BOOST_AUTO_TEST_CASE(are_refused_by_the_name_of_their_file) {
   check_refused(ask({"--prompts", lines}), "p.jsonl:1: images must be a list of file names");
 }
 
+/// Questions about one image, two and none, greedy and sampled.
+std::string questions(const temporary_folder& folder) {
+  std::string text;
+  for (const double temperature : {0.0, 0.9})
+    for (const std::vector<std::string>& files :
+         {std::vector<std::string>{"rgb.png"}, {"baseline.jpg", "rgb.png"}, {}}) {
+      json line = {
+          {"prompt", "What is it?"}, {"temperature", temperature}, {"seed", 7}, {"max_tokens", 20}};
+      for (const std::string& file : files) line["images"].push_back(images + file);
+      text += line.dump() + "\n";
+    }
+  return folder.write("p.jsonl", text).string();
+}
+
+BOOST_AUTO_TEST_CASE(get_the_same_answers_from_every_topology) {
+  const temporary_folder folder;
+  const std::string prompts = questions(folder);
+  const finished alone = ask({"--prompts", prompts});
+  BOOST_REQUIRE_MESSAGE(alone.code == 0, alone.errors);
+  const auto texts = [](const std::string& output) {
+    std::vector<std::string> out;
+    std::istringstream lines(output);
+    for (std::string line; std::getline(lines, line);)
+      out.push_back(json::parse(line).at("text").get<std::string>());
+    return out;
+  };
+  BOOST_TEST(texts(alone.output).size() == 6U);
+  // Vision away from the embedding, beside it, on a node of its own; spans cut by steps of 5 rows.
+  const std::string few_rows = "limits: {rows_per_step: 5, requests: 3, context: 256}";
+  for (const topology_options& where : {
+           topology_options{.vision = "node1", .more = few_rows},
+           topology_options{.cuts = {}, .vision = "node0"},
+           topology_options{.drafter = "node0", .vision = "eye", .more = few_rows},
+       }) {
+    const std::string topology = folder.write("t.yaml", topology_text(where)).string();
+    const finished ran = ask({"--prompts", prompts, "--topology", topology});
+    BOOST_REQUIRE_MESSAGE(ran.code == 0, ran.errors);
+    BOOST_TEST(texts(ran.output) == texts(alone.output), boost::test_tools::per_element());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(are_refused_where_no_tower_is_placed) {
   const temporary_folder folder;
   const std::string topology = folder.write("t.yaml", topology_text({.loopback = true})).string();
   check_refused(ask({"-p", "a", "--image", images + "rgb.png", "--topology", topology}),
-                "nobody here reads images");
+                "the topology places none; add vision: {device: DEVICE} to its units");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
