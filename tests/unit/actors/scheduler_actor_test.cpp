@@ -196,6 +196,7 @@ BOOST_AUTO_TEST_CASE(an_image_leaves_before_its_table_and_makes_only_images_wait
   const auto second = std::get<flow::step_image>(one.sent.back().body);
   BOOST_TEST((second.step == step_id{1}));
   BOOST_TEST(second.image.image.position == 4U);
+  one.send(packet_of(tables, 0, flow::credit{{}, 1, flow::credit_bytes(one.sent[1].body)}));
   one.propose(1);
   BOOST_TEST(
       one.kinds() == (texts{"image", "step_table", "step_table", "image", "verdict", "step_table"}),

@@ -141,6 +141,18 @@ BOOST_AUTO_TEST_CASE(makes_no_decode_step_longer) {
   BOOST_TEST(cost_of(p, edge_of(p, edge_kind::image).id, largest_basis(p)).decode_step == 0U);
 }
 
+BOOST_AUTO_TEST_CASE(is_shipped_away_from_the_embedding) {
+  const auto document =
+      read_document(CEDAR_SOURCE_DIR "/configs/topologies/images/two-process.yaml");
+  BOOST_REQUIRE_MESSAGE(document, (document ? "" : to_string(document.error())));
+  const auto config = model::parse_config(document->resolve(document->model_path.value));
+  BOOST_REQUIRE_MESSAGE(config, (config ? "" : config.error().message));
+  const auto made = make_plan(*document, *config);
+  BOOST_REQUIRE_MESSAGE(made, (made ? "" : to_string(made.error())));
+  BOOST_TEST(edge_of(*made, edge_kind::image).crosses());
+  BOOST_TEST(edge_of(*made, edge_kind::image_rows).crosses());
+}
+
 BOOST_AUTO_TEST_CASE(is_refused_with_a_way_out) {
   BOOST_TEST(mistakes(with_vision()) ==
                  std::vector<std::string>{
@@ -155,7 +167,7 @@ BOOST_AUTO_TEST_CASE(is_refused_with_a_way_out) {
                      "15:14 a stage cannot be called 'vision': that is the name of another unit"},
              boost::test_tools::per_element());
   BOOST_TEST(mistakes(with(with_vision(), "context: 1000", "context: 3"), reader) ==
-                 std::vector<std::string>{"20:52 'context' holds no image, but 'units.vision' is "
+                 std::vector<std::string>{"19:52 'context' holds no image, but 'units.vision' is "
                                           "placed | write at least 4, or remove 'units.vision'"},
              boost::test_tools::per_element());
 }
