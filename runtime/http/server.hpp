@@ -38,6 +38,11 @@ struct server_options {
   std::chrono::milliseconds write_limit{30'000};
   /// From a request's last byte until its answer is complete; 0: none. A request may ask for less.
   std::chrono::milliseconds request_limit{600'000};
+  /// Hosts ("HOST" or "HOST:PORT", lower case) that images are fetched from, if a chat names them
+  /// by http(s) URLs; none: only data URLs are taken.
+  std::vector<std::string> image_hosts;
+  /// For all images of a request together; their files have body_bytes_max at most.
+  std::chrono::milliseconds download_limit{10'000};
   admission_limits admitted;
   served_model model;
 };

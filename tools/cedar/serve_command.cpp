@@ -136,6 +136,14 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "Largest body of a request, in MiB (4 unless told); images are part of it, a "
                    "third longer than their files")
       ->check(CLI::Range(1U, 1024U));
+  command
+      ->add_option(
+          "--image-hosts", chosen->server.image_hosts,
+          "HOST or HOST:PORT: fetch images that chats name by http(s) URLs from there, and "
+          "from nowhere else (unless told, only data URLs are taken); again for more")
+      ->transform([](std::string host) { return CLI::detail::to_lower(host); })
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--request-seconds", chosen->request_s,
                       "Longest time for one answer, from its request on; 0: none. A request may "
                       "ask for less (timeout)");

@@ -91,6 +91,7 @@ void connection::drop() {
 
 void connection::close() {
   if (generation_) std::exchange(generation_, nullptr)->abandon();
+  if (downloads_) std::exchange(downloads_, nullptr)->cancel();
   deadline_.cancel();
   beast::error_code ignored;
   stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
@@ -209,20 +210,35 @@ void connection::answer_get(const std::string& path) {
           "invalid_request_error", "model", "model_not_found", 0});
 }
 
-void connection::generate(bool chat) {
+void connection::generate(bool chats) {
   if (shared_.draining) {
     keep_alive_ = false;
     return refuse(unavailable("the server is stopping"));
   }
-  const order_maker maker(shared_.options.model, shared_.vocabulary, shared_.limits);
-  const auto order_of = [&](const auto& ask) -> api_result<generation_order> {
-    if (!ask) return tl::unexpected(ask.error());
-    return maker.make(*ask);
-  };
-  auto order =
-      chat ? order_of(parse_chat(request_.body())) : order_of(parse_completion(request_.body()));
-  if (!order) return refuse(order.error());
-  begin(std::move(*order));
+  if (chats) {
+    auto ask = parse_chat(request_.body());
+    if (!ask) return refuse(ask.error());
+    const bool fetches = !shared_.options.image_hosts.empty() && shared_.limits.images;
+    return fetches && names_downloads(*ask) ? download(std::move(*ask)) : order(*ask);
+  }
+  const auto ask = parse_completion(request_.body());
+  return ask ? order(*ask) : refuse(ask.error());
+}
+
+template <class Ask>
+void connection::order(const Ask& ask) {
+  auto made = order_maker(shared_.options.model, shared_.vocabulary, shared_.limits).make(ask);
+  made ? begin(std::move(*made)) : refuse(made.error());
+}
+
+void connection::download(chat_ask ask) {
+  downloads_ = std::make_shared<image_downloads>(
+      stream_.get_executor(), shared_.options, std::move(ask),
+      [self = shared_from_this()](api_result<chat_ask> fetched) {
+        self->downloads_.reset();
+        fetched ? self->order(*fetched) : self->refuse(fetched.error());
+      });
+  downloads_->start();
 }
 
 void connection::begin(generation_order order) {

@@ -16,6 +16,7 @@
 
 #include "runtime/http/generation.hpp"
 #include "runtime/http/internal/gateway.hpp"
+#include "runtime/http/internal/image_downloads.hpp"
 
 namespace cedar::http {
 
@@ -41,7 +42,11 @@ class connection : public std::enable_shared_from_this<connection> {
 
   void route();
   void answer_get(const std::string& path);
-  void generate(bool chat);
+  void generate(bool chats);
+  template <class Ask>
+  void order(const Ask& ask);
+  /// Fetches the images that the chat names by web URLs, then orders.
+  void download(chat_ask ask);
   void begin(generation_order order);
 
   void respond(unsigned status, std::string body, const char* type = "application/json",
@@ -74,6 +79,8 @@ class connection : public std::enable_shared_from_this<connection> {
   bool answering_ = false;  ///< counted in shared_.answers
   // SHARED: with the pipeline's events, until its requests have ended.
   std::shared_ptr<generation> generation_;
+  // SHARED: with its pending operations, until they have ended.
+  std::shared_ptr<image_downloads> downloads_;
   boost::asio::steady_timer deadline_;
   bool streaming_ = false;
   std::string outbound_;  ///< to be written next
