@@ -93,9 +93,10 @@ void image_downloads::finish(api_result<chat_ask> outcome) {
 void image_downloads::refuse(const std::string& why) {
   if (!done_) return;
   const text::content_image& image = *left_.back();
-  finish(tl::unexpected(bad_request(
-      fmt::format("the image at {}://{}: {}", url_.secure ? "https" : "http", url_.host, why),
-      image.path)));
+  finish(tl::unexpected(
+      bad_request(fmt::format("the image at {}://{}:{}: {}", url_.secure ? "https" : "http",
+                              url_.host, url_.port, why),
+                  image.path)));
 }
 
 void image_downloads::next() {
