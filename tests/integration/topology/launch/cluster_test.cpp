@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "runtime/model/manifest.hpp"
 #include "tests/integration/support/golden_prompt.hpp"
 #include "tests/integration/support/program.hpp"
 #include "tests/integration/support/topology_text.hpp"
@@ -19,10 +20,11 @@ using namespace cedar::test;
 namespace {
 
 struct started_cluster {
-  explicit started_cluster(const topology_options& topology = {}, std::uint64_t trace_events = 0) {
+  explicit started_cluster(const topology_options& topology = {}, std::uint64_t trace_events = 0,
+                           const std::string& model = "cedar-tiny") {
     topology::cluster_options options;
     options.topology = folder.write("t.yaml", topology_text(topology));
-    options.model = checkpoint_of("cedar-tiny");
+    options.model = checkpoint_of(model);
     options.program = CEDAR_PROGRAM;
     options.trace_events_max = trace_events;
     cluster = std::make_unique<topology::cluster>(options);
@@ -98,6 +100,31 @@ BOOST_AUTO_TEST_CASE(maps_the_tensors_of_each_nodes_units_and_no_others) {
              boost::test_tools::per_element());
   BOOST_TEST(std::set<std::string>(at_back.begin(), at_back.end()) == back,
              boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(maps_the_tower_where_vision_is_placed_and_asks_it_for_images_only) {
+  started_cluster here({.vision = "eye"}, 10'000, "tiny-vision");
+  BOOST_REQUIRE(here.tokens(hello, 3).has_value());
+  const auto reports = here.cluster->reports();
+  BOOST_TEST_REQUIRE(reports.size() == 3U);
+  std::set<std::string> tower;
+  for (const model::expected_tensor& tensor : model::manifest(here.cluster->model().config()))
+    if (tensor.part == model::component::vision) tower.insert(tensor.name);
+  const auto& at_eye = report_of(reports, "eye").tensors;
+  BOOST_TEST(std::set<std::string>(at_eye.begin(), at_eye.end()) == tower,
+             boost::test_tools::per_element());
+  for (const char* other : {"node0", "node1"})
+    for (const std::string& name : report_of(reports, other).tensors)
+      BOOST_TEST(!tower.contains(name), other << " maps " << name);
+
+  std::map<std::string, std::size_t> messages;
+  for (const topology::node_report& report : reports)
+    for (const topology::traced& event : report.events)
+      if (event.kind == static_cast<std::uint8_t>(trace_kind::message)) ++messages[event.track];
+  BOOST_TEST(messages["scheduler -> vision step_table"] == 3U);
+  BOOST_TEST(messages["scheduler -> vision verdict"] == 3U);
+  BOOST_TEST(messages["scheduler -> vision image"] == 0U);
+  BOOST_TEST(messages["vision -> embedding image_rows"] == 0U);
 }
 
 BOOST_AUTO_TEST_CASE(sends_on_every_edge_it_declared) {
