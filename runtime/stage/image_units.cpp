@@ -12,15 +12,18 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+/// `stage` outlives them.
+join_inputs inputs_of(const embedding_stage& stage) {
+  join_inputs out;
+  out.rows = flow::row_kind::image_rows;
+  out.has_rows = [&stage](const flow::step_table& table) { return stage.has_images(table); };
+  return out;
+}
+
 class image_embedding_unit final : public unit {
  public:
   image_embedding_unit(embedding_stage stage, std::size_t steps_max)
-      : stage_(std::move(stage)),
-        join_({flow::row_kind::image_rows,
-               {},
-               {},
-               [this](const flow::step_table& table) { return stage_.has_images(table); }},
-              steps_max) {}
+      : stage_(std::move(stage)), join_(inputs_of(stage_), steps_max) {}
   image_embedding_unit(const image_embedding_unit&) = delete;
   image_embedding_unit& operator=(const image_embedding_unit&) = delete;
 
