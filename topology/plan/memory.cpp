@@ -10,6 +10,7 @@
 #include "runtime/model/compressor.hpp"
 #include "runtime/model/manifest.hpp"
 #include "runtime/model/schedule.hpp"
+#include "topology/plan/tensor_placement.hpp"
 
 namespace cedar::topology {
 
@@ -25,29 +26,6 @@ std::uint64_t ring_slack(const model::model_config& config) noexcept {
 bool has(const std::vector<std::uint32_t>& layers, std::uint32_t layer) {
   return std::ranges::find(layers, layer) != layers.end();
 }
-
-/// Whether a unit of this role reads a tensor.
-struct reads {
-  const model::expected_tensor& tensor;
-
-  bool operator()(const scheduler_role&) const noexcept { return false; }
-  bool operator()(const vision_role&) const noexcept {
-    return tensor.part == model::component::vision;
-  }
-  bool operator()(const embedding_role&) const noexcept {
-    return tensor.part == model::component::embedding;
-  }
-  bool operator()(const engram_role&) const noexcept {
-    return tensor.part == model::component::engram_table;
-  }
-  bool operator()(const stage_role& stage) const noexcept {
-    return model::in_text_model(tensor) && tensor.part != model::component::engram_table &&
-           tensor.layer && *tensor.layer >= stage.layers.first &&
-           *tensor.layer <= stage.layers.last;
-  }
-  bool operator()(const head_role&) const noexcept { return tensor.part == model::component::head; }
-  bool operator()(const drafter_role&) const noexcept { return model::in_drafter(tensor); }
-};
 
 std::uint64_t kv_of(const stage_role& stage, const plan& planned, const memory_load& load) {
   const model::model_config& config = planned.model();
@@ -186,8 +164,8 @@ std::vector<memory_need> memory_of_units(const plan& planned, const memory_load&
   const memory_load capped{load.requests, std::min(load.positions, planned.limits().context)};
   std::vector<memory_need> needs(planned.units().size());
   for (const model::expected_tensor& tensor : model::manifest(config))
-    for (const unit_plan& unit : planned.units())
-      if (std::visit(reads{tensor}, unit.role)) needs[unit.id.value].weights += tensor.bytes();
+    for (const unit_id reader : readers_of(planned, tensor))
+      needs[reader.value].weights += tensor.bytes();
   for (const unit_plan& unit : planned.units()) {
     memory_need& need = needs[unit.id.value];
     if (const auto* stage = std::get_if<stage_role>(&unit.role))

@@ -9,7 +9,7 @@
 //    replies: of one step; of images: some), and the graph of edges without the scheduler's and
 //    without requests has no cycle; internal/credit_proof.hpp says why nothing can then wait for
 //    ever.
-// A plan names units, not tensors: the loader knows which tensors a unit needs.
+// A plan names units, not tensors: tensor_placement.hpp knows which tensors a unit needs.
 #pragma once
 
 #include <chrono>

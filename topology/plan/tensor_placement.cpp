@@ -1,0 +1,39 @@
+#include "topology/plan/tensor_placement.hpp"
+
+namespace cedar::topology {
+
+namespace {
+
+/// Whether a unit of this role reads a tensor.
+struct reads {
+  const model::expected_tensor& tensor;
+
+  bool operator()(const scheduler_role&) const noexcept { return false; }
+  bool operator()(const vision_role&) const noexcept {
+    return tensor.part == model::component::vision;
+  }
+  bool operator()(const embedding_role&) const noexcept {
+    return tensor.part == model::component::embedding;
+  }
+  bool operator()(const engram_role&) const noexcept {
+    return tensor.part == model::component::engram_table;
+  }
+  bool operator()(const stage_role& stage) const noexcept {
+    return model::in_text_model(tensor) && tensor.part != model::component::engram_table &&
+           tensor.layer && *tensor.layer >= stage.layers.first &&
+           *tensor.layer <= stage.layers.last;
+  }
+  bool operator()(const head_role&) const noexcept { return tensor.part == model::component::head; }
+  bool operator()(const drafter_role&) const noexcept { return model::in_drafter(tensor); }
+};
+
+}  // namespace
+
+std::vector<unit_id> readers_of(const plan& planned, const model::expected_tensor& tensor) {
+  std::vector<unit_id> out;
+  for (const unit_plan& unit : planned.units())
+    if (std::visit(reads{tensor}, unit.role)) out.push_back(unit.id);
+  return out;
+}
+
+}  // namespace cedar::topology
