@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "tests/unit/topology/plan/support.hpp"
+#include "topology/plan/memory.hpp"
 
 using namespace cedar;
 using namespace cedar::topology;
@@ -28,7 +29,7 @@ BOOST_AUTO_TEST_SUITE(shipped_topologies)
 
 BOOST_AUTO_TEST_CASE(are_all_sound) {
   std::size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() != ".yaml") continue;
     ++count;
     const plan p = shipped(entry.path());
@@ -65,6 +66,20 @@ BOOST_AUTO_TEST_CASE(two_hosts_join_where_the_client_listens) {
   BOOST_TEST(p.control().host == p.client().address);
   BOOST_TEST(p.control().port != 0U);
   BOOST_TEST(p.security().secret_file->parent_path() == folder);
+}
+
+BOOST_AUTO_TEST_CASE(the_release_fits_five_hosts) {
+  const plan p = shipped(folder / "released/five-hosts.yaml");
+  BOOST_TEST(p.nodes().size() == 5U);
+  const std::vector<memory_need> needs = memory_of_devices(p, largest_load(p));
+  for (const device_plan& device : p.devices()) {
+    BOOST_TEST_REQUIRE(device.memory.has_value());
+    BOOST_TEST(needs[device.id.value].total() <= *device.memory, device.name);
+    // No host is there for nothing.
+    BOOST_TEST(needs[device.id.value].weights > *device.memory / 2, device.name);
+  }
+  for (const edge_plan& edge : p.edges())
+    if (edge.crosses()) BOOST_TEST((p.link(edge.from, edge.to) != nullptr), edge.name);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
