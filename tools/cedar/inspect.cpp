@@ -1,5 +1,7 @@
 #include "tools/cedar/inspect.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <iostream>
 #include <set>
@@ -7,6 +9,7 @@
 #include "runtime/model/engram_hash.hpp"
 #include "runtime/store/checkpoint.hpp"
 #include "runtime/store/fingerprint.hpp"
+#include "tools/cedar/inspect_placement.hpp"
 
 namespace cedar::tools {
 namespace {
@@ -25,7 +28,29 @@ weights_inspection inspect_weights(const store::checkpoint& found, const inspect
   return weights;
 }
 
+/// What `options` ask for beyond the checkpoint itself.
+result<void> add_asked(inspection& what, const inspect_options& options) {
+  const std::uint32_t positions = options.cache_positions;
+  if (positions > what.config.max_positions)
+    return fail(errc::invalid_argument,
+                fmt::format("--context {} is beyond the {} positions of the model", positions,
+                            what.config.max_positions));
+  what.list_tensors = options.tensors;
+  what.cache_positions = positions;
+  if (positions > 0)
+    what.cache = stage::cache_of_sequence(what.config, model::schedule(what.config), positions);
+  if (options.topology.empty()) return {};
+  auto placed = place(options.topology, what.config, what.tensors);
+  if (!placed) return fail(placed.error());
+  what.placed = std::make_unique<const placement_inspection>(*std::move(placed));
+  return {};
+}
+
 }  // namespace
+
+inspection::inspection() = default;
+inspection::inspection(inspection&&) noexcept = default;
+inspection::~inspection() = default;
 
 result<inspection> inspect(const std::filesystem::path& path) {
   model::config_reading reading = model::read_config(path);
@@ -51,24 +76,16 @@ result<inspection> inspect(const std::filesystem::path& path) {
   return what;
 }
 
-int run_inspect(const std::filesystem::path& path, bool json, std::ostream& out,
-                std::ostream& problems, std::uint32_t cache_positions) {
+int run_inspect(const std::filesystem::path& path, const inspect_options& options,
+                std::ostream& out, std::ostream& problems) {
   auto what = inspect(path);
-  if (!what) {
-    problems << "cedar: " << what.error().message << '\n';
+  result<void> asked;
+  if (what) asked = add_asked(*what, options);
+  if (!what || !asked) {
+    problems << "cedar: " << (what ? asked.error() : what.error()).message << '\n';
     return 1;
   }
-  if (cache_positions > what->config.max_positions) {
-    problems << "--context " << cache_positions << " is beyond the " << what->config.max_positions
-             << " positions of the model\n";
-    return 1;
-  }
-  if (cache_positions > 0) {
-    what->cache_positions = cache_positions;
-    what->cache =
-        stage::cache_of_sequence(what->config, model::schedule(what->config), cache_positions);
-  }
-  json ? print_json(*what, out) : print_text(*what, out);
+  options.json ? print_json(*what, out) : print_text(*what, out);
   if (!what->weights) return 0;
   const auto outcome = what->weights->differences.outcome(path.string());
   if (!outcome) problems << "cedar: " << outcome.error().message << '\n';
@@ -76,9 +93,8 @@ int run_inspect(const std::filesystem::path& path, bool json, std::ostream& out,
 }
 
 void add_inspect(CLI::App& app, int& exit_code) {
-  struct options {
+  struct options : inspect_options {
     std::string path;
-    bool json = false;
     bool cache = false;
     std::uint32_t context = 65536;
   };
@@ -92,9 +108,12 @@ void add_inspect(CLI::App& app, int& exit_code) {
   command->add_option("--context", chosen->context, "Positions of that sequence (default: 65536)")
       ->check(CLI::Range(1U, 1U << 30))
       ->needs(cache);
+  command->add_flag("--tensors", chosen->tensors, "List every tensor");
+  command->add_option("--topology", chosen->topology,
+                      "Topology file: print which unit, device and node each tensor would be on");
   command->callback([chosen, &exit_code] {
-    exit_code = run_inspect(chosen->path, chosen->json, std::cout, std::cerr,
-                            chosen->cache ? chosen->context : 0);
+    if (chosen->cache) chosen->cache_positions = chosen->context;
+    exit_code = run_inspect(chosen->path, *chosen, std::cout, std::cerr);
   });
 }
 

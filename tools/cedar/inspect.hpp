@@ -30,6 +30,8 @@ struct weights_inspection {
   std::string fingerprint;  ///< of configuration, names, dtypes and shapes
 };
 
+struct placement_inspection;
+
 struct inspection {
   std::filesystem::path path;
   model::model_config config;
@@ -38,6 +40,20 @@ struct inspection {
   std::optional<weights_inspection> weights;  ///< absent if there are none at `path`
   std::uint32_t cache_positions = 0;  ///< that `cache` is of; 0: none was asked for
   stage::cache_size cache;
+  std::unique_ptr<const placement_inspection> placed;  ///< null if no topology was given
+  bool list_tensors = false;
+
+  inspection();
+  inspection(inspection&&) noexcept;
+  ~inspection();
+};
+
+/// What to print.
+struct inspect_options {
+  bool json = false;
+  std::uint32_t cache_positions = 0;  ///< what a sequence of so many takes of the caches; 0: no
+  bool tensors = false;  ///< a line for each
+  std::filesystem::path topology{};  ///< where its units would put them; empty: no placement
 };
 
 /// Reads `path`: a checkpoint's folder, a folder with config.json alone, or the file itself.
@@ -50,11 +66,9 @@ void print_text(const inspection& what, std::ostream& out);
 void print_json(const inspection& what, std::ostream& out);
 
 /// inspect() and print to `out`, problems to `problems`. Returns the exit code: 0, or 1 if
-/// something is wrong with the configuration or the tensors.
-///
-/// `cache_positions`: what a sequence of so many positions takes of the caches; 0: not asked for.
-int run_inspect(const std::filesystem::path& path, bool json, std::ostream& out,
-                std::ostream& problems, std::uint32_t cache_positions = 0);
+/// something is wrong with the configuration, the tensors or the topology.
+int run_inspect(const std::filesystem::path& path, const inspect_options& options,
+                std::ostream& out, std::ostream& problems);
 
 /// Adds the subcommand `inspect` to `app`; it sets `exit_code`, which must outlive the parse.
 void add_inspect(CLI::App& app, int& exit_code);

@@ -1,22 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <cmath>
 #include <ostream>
 
-#include "tools/cedar/inspect.hpp"
+#include "tools/cedar/inspect_placement.hpp"
+#include "tools/cedar/inspect_summary.hpp"
 
 namespace cedar::tools {
 namespace {
-
-using nlohmann::ordered_json;
-
-/// 510286023000 as "510,286,023,000".
-std::string grouped(std::uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return digits;
-}
 
 std::string or_dash(const std::optional<std::uint32_t>& number) {
   return number ? std::to_string(*number) : "-";
@@ -33,68 +25,6 @@ std::string ranges(const std::vector<std::uint32_t>& numbers) {
   }
   return text.empty() ? "-" : text;
 }
-
-/// The parts that the published parameter counts of the release are given for.
-std::string_view published_part(model::component part) {
-  switch (part) {
-    case model::component::engram_table:
-      return "engram tables";
-    case model::component::dspark:
-      return "dspark";
-    case model::component::vision:
-      return "vision";
-    default:
-      return "backbone";
-  }
-}
-
-struct part_total {
-  std::string name;
-  std::uint64_t tensors = 0;
-  std::uint64_t parameters = 0;
-  std::uint64_t bytes = 0;
-
-  void add(const model::component_total& total) {
-    tensors += total.tensors;
-    parameters += total.parameters;
-    bytes += total.bytes;
-  }
-};
-
-/// Everything that is printed and derived from the configuration.
-struct summary {
-  explicit summary(const inspection& what)
-      : plan(what.config), totals(model::totals(what.tensors)) {
-    all.name = "total";
-    for (const model::component_total& total : totals) {
-      const std::string_view name = published_part(total.part);
-      auto part = std::find_if(parts.begin(), parts.end(),
-                               [&](const part_total& known) { return known.name == name; });
-      if (part == parts.end()) part = parts.insert(parts.end(), {std::string(name)});
-      part->add(total);
-      all.add(total);
-    }
-    const model::model_config& c = what.config;
-    // A packed entry: FP4 with an E4M3 scale per 16; an index key: FP4 with an E8M0 scale per 32.
-    const double entry = c.head_dim / 2.0 + c.head_dim / 16.0;
-    const double key = c.index_head_dim / 2.0 + c.index_head_dim / 32.0;
-    for (const std::uint32_t source : c.kv_sources)
-      global_bytes_per_token += (entry + key) / plan[source].ratio;
-    // A window row: FP8 with an E8M0 scale per 32.
-    window_bytes =
-        std::uint64_t{c.layers} * c.window * (std::uint64_t{c.head_dim} + c.head_dim / 32);
-    for (std::uint32_t layer = 0; layer + 1 < c.layers; ++layer)
-      if (plan.cut_is_free(layer)) free_cuts.push_back(layer);
-  }
-
-  model::schedule plan;
-  std::vector<model::component_total> totals;
-  std::vector<part_total> parts;
-  part_total all;
-  double global_bytes_per_token = 0;
-  std::uint64_t window_bytes = 0;
-  std::vector<std::uint32_t> free_cuts;
-};
 
 void print_architecture(const model::model_config& c, const summary& s, std::ostream& out) {
   const auto line = [&out](std::string_view name, const std::string& value) {
@@ -148,18 +78,81 @@ void print_schedule(const model::model_config& c, const summary& s, std::ostream
   }
 }
 
+void print_row(std::string_view name, const tensor_sums& sums, const std::string& remark,
+               std::ostream& out) {
+  out << fmt::format("  {:<18}{:>9}{:>19}{:>19}{}{}\n", name, grouped(sums.tensors),
+                     grouped(sums.parameters), grouped(sums.bytes), remark.empty() ? "" : "  ",
+                     remark);
+}
+
+/// "published: 552 B; 0.02 % less here".
+std::string published_text(const part_total& part) {
+  if (part.published == 0) return "";
+  const double share =
+      static_cast<double>(part.sums.parameters) / static_cast<double>(part.published) - 1;
+  return fmt::format("published: {} B; {:.2f} % {} here", part.published / 1'000'000'000,
+                     std::abs(share) * 100, share < 0 ? "less" : "more");
+}
+
 void print_sizes(const summary& s, std::ostream& out) {
-  const auto row = [&out](std::string_view name, std::uint64_t tensors, std::uint64_t parameters,
-                          std::uint64_t bytes) {
-    out << fmt::format("  {:<18}{:>9}{:>19}{:>19}\n", name, grouped(tensors), grouped(parameters),
-                       grouped(bytes));
+  const auto heading = [&out](std::string_view name) {
+    out << fmt::format("\n{:<20}{:>9}{:>19}{:>19}\n", name, "tensors", "parameters", "bytes");
   };
-  out << fmt::format("\n{:<20}{:>9}{:>19}{:>19}\n", "components", "tensors", "parameters", "bytes");
+  heading("components");
   for (const model::component_total& total : s.totals)
-    row(to_string(total.part), total.tensors, total.parameters, total.bytes);
-  out << fmt::format("\n{:<20}{:>9}{:>19}{:>19}\n", "parts", "tensors", "parameters", "bytes");
-  for (const part_total& part : s.parts) row(part.name, part.tensors, part.parameters, part.bytes);
-  row(s.all.name, s.all.tensors, s.all.parameters, s.all.bytes);
+    print_row(to_string(total.part), sums_of(total), "", out);
+  heading("parts");
+  for (const part_total& part : s.parts) print_row(part.name, part.sums, published_text(part), out);
+  print_row("total", s.all, "", out);
+}
+
+std::string places_of(const placement_inspection& placed,
+                      const std::vector<topology::unit_id>& units) {
+  std::string text;
+  for (const topology::unit_id unit : units)
+    text += (text.empty() ? "" : ", ") + placed.place_of(unit);
+  return text;
+}
+
+void print_placement(const placement_inspection& placed, std::ostream& out) {
+  out << fmt::format("\nplacement by {}\n  {:<18}{:>9}{:>19}{:>19}\n", placed.plan.file(), "unit",
+                     "tensors", "parameters", "bytes");
+  for (const topology::unit_plan& unit : placed.plan.units())
+    if (unit.device)
+      print_row(
+          unit.name, placed.by_unit[unit.id.value],
+          fmt::format("{} of {}", placed.plan[*unit.device].name, placed.plan[unit.node].name),
+          out);
+  print_row("on one unit", placed.once, "", out);
+  for (const replicated_tensors& group : placed.replicas)
+    print_row(fmt::format("on {} units", group.readers.size()), group.sums,
+              fmt::format("{}: {}", fmt::join(group.names, ", "), places_of(placed, group.readers)),
+              out);
+  for (const model::component_total& total : placed.not_placed)
+    print_row("not placed", sums_of(total),
+              fmt::format("{}: no unit of the file reads it", to_string(total.part)), out);
+}
+
+/// "[5120, 1280]".
+std::string shape_text(const model::expected_tensor& tensor) {
+  return fmt::format("[{}]", fmt::join(tensor.shape, ", "));
+}
+
+void print_tensors(const inspection& what, const placement_inspection* placed, std::ostream& out) {
+  std::size_t longest = 0;
+  for (const model::expected_tensor& tensor : what.tensors)
+    longest = std::max(longest, tensor.name.size());
+  out << "\ntensors: name, dtype, shape, bytes, component" << (placed ? ", units\n" : "\n");
+  for (std::size_t i = 0; i < what.tensors.size(); ++i) {
+    const model::expected_tensor& tensor = what.tensors[i];
+    out << fmt::format("  {:<{}}  {:<8}{:>20}{:>14}  {}", tensor.name, longest,
+                       to_string(tensor.dtype), shape_text(tensor), tensor.bytes(),
+                       to_string(tensor.part));
+    if (placed)
+      out << ": "
+          << (placed->readers[i].empty() ? "nowhere" : places_of(*placed, placed->readers[i]));
+    out << '\n';
+  }
 }
 
 void print_cache(const inspection& what, std::ostream& out) {
@@ -178,80 +171,6 @@ void print_cache(const inspection& what, std::ostream& out) {
   line("drafts", size.draft_bytes, "rings of every draft block");
 }
 
-ordered_json cache_json(const inspection& what) {
-  const stage::cache_size& size = what.cache;
-  return {{"positions", what.cache_positions}, {"pages", size.pages},
-          {"page_bytes", size.page_bytes},     {"global_bytes", size.global_bytes()},
-          {"window_bytes", size.window_bytes}, {"pending_bytes", size.pending_bytes},
-          {"draft_bytes", size.draft_bytes}};
-}
-
-/// What this version reads from no checkpoint.
-std::vector<model::component_total> not_placed(const summary& s) {
-  std::vector<model::component_total> parts;
-  for (const model::component_total& total : s.totals)
-    if (total.part == model::component::vision) parts.push_back(total);
-  return parts;
-}
-
-ordered_json size_json(std::uint64_t tensors, std::uint64_t parameters, std::uint64_t bytes) {
-  return {{"tensors", tensors}, {"parameters", parameters}, {"bytes", bytes}};
-}
-
-ordered_json number_or_null(const std::optional<std::uint32_t>& number) {
-  return number ? ordered_json(*number) : ordered_json(nullptr);
-}
-
-ordered_json schedule_json(const model::model_config& c, const summary& s) {
-  ordered_json layers = ordered_json::array();
-  for (std::uint32_t layer = 0; layer < c.layers; ++layer) {
-    const model::layer_schedule& l = s.plan[layer];
-    layers.push_back({{"layer", layer},
-                      {"mode", to_string(l.mode)},
-                      {"ratio", l.ratio},
-                      {"owner", number_or_null(l.owner)},
-                      {"index_source", number_or_null(l.index_source)},
-                      {"makes_candidates", l.makes_candidates},
-                      {"uses_candidates", l.uses_candidates},
-                      {"engram", number_or_null(l.engram)},
-                      {"readers", s.plan.readers(layer)}});
-  }
-  return layers;
-}
-
-ordered_json architecture_json(const model::model_config& c, const summary& s) {
-  return {{"vocabulary", c.vocabulary},
-          {"width", c.width},
-          {"streams", c.streams},
-          {"positions", c.max_positions},
-          {"layers", c.layers},
-          {"decoder_begin", s.plan.decoder_begin()},
-          {"heads", c.heads},
-          {"head_dim", c.head_dim},
-          {"rope_dim", c.rope_dim},
-          {"window", c.window},
-          {"index_heads", c.index_heads},
-          {"index_head_dim", c.index_head_dim},
-          {"index_topk", c.index_topk},
-          {"experts", c.routed_experts},
-          {"experts_per_token", c.experts_per_token},
-          {"expert_inner", c.expert_inner},
-          {"engram_layers", c.engram.layers},
-          {"dspark_blocks", c.dspark.blocks},
-          {"vision_layers", c.vision.layers},
-          {"global_kv_bytes_per_token", s.global_bytes_per_token},
-          {"window_kv_bytes_per_sequence", s.window_bytes},
-          {"free_cuts_after", s.free_cuts}};
-}
-
-ordered_json weights_json(const weights_inspection& weights) {
-  const model::manifest_check& d = weights.differences;
-  return {{"files", weights.files}, {"files_absent", weights.files_absent},
-          {"matches", d.ok()},      {"missing", d.missing},
-          {"extra", d.extra},       {"misshaped", d.misshaped},
-          {"mistyped", d.mistyped}, {"fingerprint", weights.fingerprint}};
-}
-
 }  // namespace
 
 void print_text(const inspection& what, std::ostream& out) {
@@ -261,10 +180,9 @@ void print_text(const inspection& what, std::ostream& out) {
   print_schedule(what.config, s, out);
   print_sizes(s, out);
   if (what.cache_positions > 0) print_cache(what, out);
+  if (what.placed) print_placement(*what.placed, out);
+  if (what.list_tensors) print_tensors(what, what.placed.get(), out);
   out << '\n';
-  for (const model::component_total& total : not_placed(s))
-    out << fmt::format("not placed: {} ({} tensors, {} bytes)\n", to_string(total.part),
-                       grouped(total.tensors), grouped(total.bytes));
   if (!what.weights) {
     out << "weights: none here\n";
   } else {
@@ -278,26 +196,6 @@ void print_text(const inspection& what, std::ostream& out) {
     out << "fingerprint of configuration and shapes: " << what.weights->fingerprint << '\n';
   }
   for (const std::string& warning : what.warnings) out << "warning: " << warning << '\n';
-}
-
-void print_json(const inspection& what, std::ostream& out) {
-  const summary s(what);
-  ordered_json root = {{"path", what.path.string()},
-                       {"architecture", architecture_json(what.config, s)},
-                       {"schedule", schedule_json(what.config, s)}};
-  for (const model::component_total& total : s.totals)
-    root["components"][std::string(to_string(total.part))] =
-        size_json(total.tensors, total.parameters, total.bytes);
-  for (const part_total& part : s.parts)
-    root["parts"][part.name] = size_json(part.tensors, part.parameters, part.bytes);
-  root["total"] = size_json(s.all.tensors, s.all.parameters, s.all.bytes);
-  root["not_placed"] = ordered_json::array();
-  for (const model::component_total& total : not_placed(s))
-    root["not_placed"].push_back(to_string(total.part));
-  if (what.cache_positions > 0) root["cache"] = cache_json(what);
-  root["weights"] = what.weights ? weights_json(*what.weights) : ordered_json(nullptr);
-  root["warnings"] = what.warnings;
-  out << root.dump(2) << '\n';
 }
 
 }  // namespace cedar::tools

@@ -1,9 +1,10 @@
 // Goal: an inspection shows the published numbers and every difference. Method: the released
-// configuration, golden checkpoints, and a damaged copy.
+// configuration and the published list of its tensors, golden checkpoints, and a damaged copy.
 #include "tools/cedar/inspect.hpp"
 
 #include <CLI/CLI.hpp>
 #include <boost/test/unit_test.hpp>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -11,17 +12,22 @@
 
 namespace {
 
+using cedar::tools::inspect_options;
 using cedar::tools::run_inspect;
+using nlohmann::json;
 
 const std::filesystem::path models = std::filesystem::path(CEDAR_SOURCE_DIR) / "configs/models";
+const std::filesystem::path topologies = models.parent_path() / "topologies";
 const std::filesystem::path golden = std::filesystem::path(CEDAR_TEST_DATA) / "golden";
 
 struct run {
   std::ostringstream out, problems;
   int exit_code;
 
-  run(const std::filesystem::path& path, bool json)
-      : exit_code(run_inspect(path, json, out, problems)) {}
+  run(const std::filesystem::path& path, const inspect_options& options)
+      : exit_code(run_inspect(path, options, out, problems)) {}
+  run(const std::filesystem::path& path, bool as_json)
+      : run(path, inspect_options{.json = as_json}) {}
 
   bool shows(const std::string& text) const { return out.str().find(text) != std::string::npos; }
   bool complains(const std::string& text) const {
@@ -40,8 +46,9 @@ BOOST_AUTO_TEST_CASE(shows_the_published_numbers_of_the_release) {
     BOOST_TEST(text.problems.str() == "");
     for (const char* part :
          {"96,085", "510,286,023,000", "551,880,835,184", "196,613,849,600", "14,225,362,530",
-          "485,268,480", "not placed: vision", "weights: none here",
-          "890 bytes a token", "2,703,360 bytes a sequence", "after layers 0-1, 7, 13, 19\n"})
+          "485,268,480", "published: 552 B; 0.02 % less here", "published: 196 B; 0.31 % more here",
+          "weights: none here", "890 bytes a token", "2,703,360 bytes a sequence",
+          "after layers 0-1, 7, 13, 19\n"})
       BOOST_TEST_CONTEXT(part) {
         BOOST_TEST(text.shows(part));
       }
@@ -80,28 +87,109 @@ BOOST_AUTO_TEST_CASE(prints_the_same_as_json) {
   BOOST_TEST(root["schedule"][24]["index_source"] == 24);
   BOOST_TEST(root["schedule"][0]["owner"].is_null());
   BOOST_TEST(root["architecture"]["global_kv_bytes_per_token"] == 890);
-  BOOST_TEST(root["not_placed"] == nlohmann::json::array({"vision"}));
+  BOOST_TEST(root["parts"]["backbone"]["parameters_published"] == 552000000000);
+  BOOST_TEST(!root["parts"]["vision"].contains("parameters_published"));
   BOOST_TEST(root["weights"].is_null());
 }
 
+BOOST_AUTO_TEST_CASE(publishes_figures_of_the_release_only) {
+  const run text(golden / "tiny-40", false);
+  BOOST_TEST(!text.shows("published"));
+}
+
 BOOST_AUTO_TEST_CASE(shows_what_a_sequence_takes_of_the_caches) {
-  std::ostringstream out, problems;
-  BOOST_TEST(run_inspect(models / "released", false, out, problems, 65536) == 0);
+  const run text(models / "released", {.cache_positions = 65536});
+  BOOST_TEST(text.exit_code == 0);
   for (const char* part : {"caches of a sequence of 65,536 positions", "58,327,040",
                            "2,560 pages of 22,784, 890.00 a position", "2,830,080"})
-    BOOST_TEST(out.str().find(part) != std::string::npos, part);
-  out.str("");
-  BOOST_TEST(run_inspect(models / "released", true, out, problems, 1000) == 0);
-  const auto cache = nlohmann::json::parse(out.str())["cache"];
+    BOOST_TEST(text.shows(part), part);
+  const run as_json(models / "released", {.json = true, .cache_positions = 1000});
+  const auto cache = json::parse(as_json.out.str())["cache"];
   BOOST_TEST(cache["positions"] == 1000);
   BOOST_TEST(cache["global_bytes"] == 22784 * (3 * 8 + 16));
-  BOOST_TEST(problems.str() == "");
-  BOOST_TEST(run_inspect(models / "released", true, out, problems, 1U << 21) == 1);
-  BOOST_TEST(problems.str().find("beyond the 1048576 positions") != std::string::npos);
+  BOOST_TEST(as_json.problems.str() == "");
+  const run beyond(models / "released", {.cache_positions = 1U << 21});
+  BOOST_TEST(beyond.exit_code == 1);
+  BOOST_TEST(beyond.complains("beyond the 1048576 positions"));
   CLI::App app;
   int exit_code = -1;
   cedar::tools::add_inspect(app, exit_code);
   BOOST_CHECK_THROW(app.parse("inspect --context 5 /no/such/folder"), CLI::ParseError);
+}
+
+BOOST_AUTO_TEST_CASE(lists_every_tensor_of_the_release_with_its_place) {
+  const run listed(
+      models / "released",
+      {.json = true, .tensors = true, .topology = topologies / "released/five-hosts.yaml"});
+  BOOST_TEST_REQUIRE(listed.exit_code == 0, listed.problems.str());
+  const auto root = json::parse(listed.out.str());
+  // The published list, row by row, in both directions.
+  const auto published = json::parse(
+      cedar::test::read_file(std::filesystem::path(CEDAR_RELEASED_DATA) / "tensor_names.json"));
+  std::map<std::string, json> rows;
+  for (const auto& row : root["tensors"]) rows[row["name"]] = row;
+  BOOST_TEST(root["tensors"].size() == 96085U);
+  BOOST_TEST(published["tensors"].size() == 96085U);
+  std::map<std::string, std::uint64_t> bytes_by_unit;
+  const std::map<std::string, std::uint64_t> element = {
+      {"F32", 4}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E8M0", 1}, {"I8", 1}};
+  for (const auto& row : published["tensors"]) {
+    const auto found = rows.find(row[0]);
+    BOOST_REQUIRE_MESSAGE(found != rows.end(), row);
+    const json& seen = found->second;
+    std::uint64_t bytes = element.at(row[1]);
+    for (const std::uint64_t size : row[2]) bytes *= size;
+    BOOST_REQUIRE_MESSAGE(
+        seen["dtype"] == row[1] && seen["shape"] == row[2] && seen["bytes"] == bytes, seen);
+    const std::string name = row[0];
+    const bool shared = name == "embed.weight" || name == "head.weight";
+    const bool tower =
+        name.starts_with("vision.") || name.starts_with("aligner.") || name.starts_with("image_");
+    BOOST_REQUIRE_MESSAGE(seen["units"].size() == (shared ? 2U : tower ? 0U : 1U), seen);
+    for (const std::string unit : seen["units"]) bytes_by_unit[unit] += bytes;
+  }
+  const json& placed = root["placement"];
+  for (const auto& unit : placed["units"])
+    BOOST_TEST(unit["bytes"] == bytes_by_unit[unit["unit"]], unit["unit"]);
+  BOOST_TEST(placed["units"].size() == bytes_by_unit.size());
+  BOOST_TEST(placed["units"][1] == (json{{"unit", "engram"},
+                                         {"device", "tables-cpu"},
+                                         {"node", "tables"},
+                                         {"tensors", 4},
+                                         {"parameters", 196613849600},
+                                         {"bytes", 202758032400}}));
+  BOOST_TEST(placed["replicas"].size() == 2U);
+  BOOST_TEST(placed["not_placed"].size() == 1U);
+  std::uint64_t tensors = placed["on_one_unit"]["tensors"];
+  for (const auto& replica : placed["replicas"]) tensors += replica["tensors"].size();
+  for (const auto& part : placed["not_placed"]) tensors += part["tensors"].get<std::uint64_t>();
+  BOOST_TEST(tensors == 96085U);
+}
+
+BOOST_AUTO_TEST_CASE(prints_places_for_a_person) {
+  const run text(models / "cedar-tiny", {.tensors = true, .topology = topologies / "drafter.yaml"});
+  BOOST_TEST_REQUIRE(text.exit_code == 0, text.problems.str());
+  for (const char* part :
+       {"placement by ",
+        "  embedding                 1            262,144            524,288  "
+        "front-cpu of front",
+        "on 2 units", "embed.weight: embedding (front-cpu of front), drafter (side-cpu of side)",
+        "layers.7.attn.wkv.scale", "attention: decoder (back-cpu of back)"})
+    BOOST_TEST(text.shows(part), part << " is not in\n" << text.out.str());
+  BOOST_TEST(!text.shows("not placed"));
+  const run alone(models / "cedar-tiny", {.topology = topologies / "two-process.yaml"});
+  BOOST_TEST(alone.shows("dspark: no unit of the file reads it"));
+  BOOST_TEST(!alone.shows("layers.7.attn.wkv.scale"));
+}
+
+BOOST_AUTO_TEST_CASE(names_the_mistakes_of_a_topology) {
+  const run other(models / "released", {.topology = topologies / "two-process.yaml"});
+  BOOST_TEST(other.exit_code == 1);
+  BOOST_TEST(other.complains("two-process.yaml:"));
+  BOOST_TEST(other.out.str() == "");
+  const run none(models / "released", {.topology = "/no/such.yaml"});
+  BOOST_TEST(none.exit_code == 1);
+  BOOST_TEST(none.complains("/no/such.yaml"));
 }
 
 BOOST_AUTO_TEST_CASE(compares_weights_with_the_configuration) {
