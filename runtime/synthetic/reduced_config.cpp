@@ -96,8 +96,32 @@ void set_schedule(json& text, const model::model_config& config,
   text["candidate_source_layer_id"] = -1;
   if (config.candidate_source && chosen.has(*config.candidate_source))
     text["candidate_source_layer_id"] = chosen.of({*config.candidate_source}).front();
-  text["num_nextn_predict_layers"] = 0;
-  text["dspark_target_layer_ids"] = json::array();
+}
+
+void set_drafts(json& text, const model::model_config& config, const reduction& to) {
+  const std::size_t layers = to.layers.size();
+  const std::size_t tapped = config.dspark.target_layers.size();
+  std::vector<std::size_t> targets;
+  if (to.noise_token)
+    for (std::size_t layer = layers - tapped; layer < layers; ++layer) targets.push_back(layer);
+  text["dspark_target_layer_ids"] = targets;
+  text["num_nextn_predict_layers"] = to.noise_token ? config.dspark.blocks : 0;
+  if (!to.noise_token) return;
+  // A draft block sees a window alone.
+  for (std::uint32_t block = 0; block < config.dspark.blocks; ++block)
+    text["compress_ratios"].push_back(0);
+  text["dspark_noise_token_id"] = *to.noise_token;
+  text["dspark_n_routed_experts"] = std::min(to.experts, config.dspark.routed_experts);
+}
+
+void set_vision(json& root, const reduction& to) {
+  if (to.image_token) {
+    root["image_token_id"] = *to.image_token;
+    return;
+  }
+  if (root.contains("vision_config")) root["vision_config"]["num_hidden_layers"] = 0;
+  // Without vision no token stands for an image.
+  root.erase("image_token_id");
 }
 
 }  // namespace
@@ -127,19 +151,26 @@ result<std::string> reduce_config(const model::config_text& original, const redu
   const std::vector<std::string> problems = missing(*config, to.layers);
   if (!problems.empty()) return fail(errc::invalid_argument, joined(problems));
 
+  const std::size_t tapped = config->dspark.target_layers.size();
+  if (to.noise_token && to.layers.size() < tapped)
+    return fail(
+        errc::invalid_argument,
+        fmt::format("the draft blocks tap {} layers, chosen are {}: choose more, or leave the "
+                    "draft blocks out",
+                    tapped, to.layers.size()));
+
   auto root = store::parse_json(original.text, original.name);
   if (!root) return fail(root.error());
   json& text = root->at("text_config");
   set_schedule(text, *config, to.layers);
+  set_drafts(text, *config, to);
+  set_vision(*root, to);
   text["n_routed_experts"] = to.experts;
   text["vocab_size"] = to.vocabulary;
   text["engram_vocab_size"] = to.engram_rows;
   text["engram_compressed_vocab_size"] = to.engram_classes;
   text["engram_num_embeddings"] = model::engram_row_counts(
       text["engram_layer_ids"].size(), config->engram_columns(), to.engram_rows);
-  if (root->contains("vision_config")) root->at("vision_config")["num_hidden_layers"] = 0;
-  // Without vision no token stands for an image.
-  root->erase("image_token_id");
   std::string out = root->dump(1) + "\n";
   const auto valid = read({out, "the reduced configuration"});
   if (!valid) return fail(valid.error());

@@ -9,6 +9,7 @@
 #include <optional>
 #include <stop_token>
 
+#include "runtime/model/config.hpp"
 #include "runtime/synthetic/random_checkpoint.hpp"
 #include "runtime/synthetic/reduced_config.hpp"
 #include "runtime/text/engram_token_map.hpp"
@@ -33,6 +34,8 @@ struct options {
   /// whatever their number, so these cost the same reads without a disk full of them.
   std::uint64_t engram_rows = 4096;
   std::uint64_t seed = 1;
+  bool no_drafts = false;
+  bool no_vision = false;
   std::filesystem::path out;
 };
 
@@ -69,6 +72,44 @@ result<document> tokenizer_for(const options& chosen) {
   return document{std::string(small_tokenizer), "cedar-tiny's tokenizer"};
 }
 
+/// What a model reads and writes its tokens by.
+struct vocabulary {
+  document text;
+  text::tokenizer tokens;
+  std::uint32_t classes = 0;  ///< of Engram's compressed ids
+};
+
+result<vocabulary> read_vocabulary(const options& chosen) {
+  auto text = tokenizer_for(chosen);
+  if (!text) return fail(text.error().with("--tokenizer"));
+  auto tokens = text::tokenizer::parse(text->text);
+  if (!tokens) return fail(tokens.error().with(text->name));
+  const auto classes = text::engram_classes(*tokens);
+  if (!classes) return fail(classes.error().with(text->name));
+  return vocabulary{*std::move(text), *std::move(tokens), *classes};
+}
+
+/// The token that stands for what a draft has yet to find: any that prompts can do without, which
+/// in the release is the system role's.
+token_id noise_token_of(const text::tokenizer& tokens, const model::model_config& original) {
+  return tokens.control_token("<｜System｜>").value_or(original.pad_token);
+}
+
+/// Draft blocks and vision are kept where original, layers and tokenizer allow.
+synthetic::reduction reduction_of(const options& chosen, const model::model_config& original,
+                                  const vocabulary& words, std::vector<std::uint32_t> layers) {
+  const model::dspark_config& drafts = original.dspark;
+  const auto tokens = static_cast<std::uint32_t>(words.tokens.vocabulary_size());
+  synthetic::reduction to{std::move(layers), chosen.experts,
+                          chosen.vocabulary == 0 ? tokens : chosen.vocabulary, chosen.engram_rows,
+                          words.classes};
+  if (!chosen.no_drafts && drafts.blocks > 0 && to.layers.size() >= drafts.target_layers.size())
+    to.noise_token = noise_token_of(words.tokens, original);
+  if (!chosen.no_vision && original.vision.layers > 0)
+    to.image_token = words.tokens.control_token("<｜deepseek_image｜>");
+  return to;
+}
+
 result<void> run(const options& chosen) {
   std::stop_source stop;
   signal_watch watch;
@@ -77,31 +118,29 @@ result<void> run(const options& chosen) {
   if (!layers) return fail(layers.error().with("--layers"));
   const auto original = original_config(chosen);
   if (!original) return fail(original.error().with("--like"));
-  auto tokenizer_text = tokenizer_for(chosen);
-  if (!tokenizer_text) return fail(tokenizer_text.error().with("--tokenizer"));
-  const auto tokenizer = text::tokenizer::parse(tokenizer_text->text);
-  if (!tokenizer) return fail(tokenizer.error().with(tokenizer_text->name));
-  const auto classes = text::engram_classes(*tokenizer);
-  if (!classes) return fail(classes.error().with(tokenizer_text->name));
-  const auto tokens = static_cast<std::uint32_t>(tokenizer->vocabulary_size());
-  const std::uint32_t vocabulary = chosen.vocabulary == 0 ? tokens : chosen.vocabulary;
-  if (vocabulary < tokens)
+  model::config_reading reading = model::read_config_text({original->text, original->name});
+  if (!reading.config)
+    return fail(reading.code, fmt::format("{}", fmt::join(reading.errors, "\n")));
+  auto words = read_vocabulary(chosen);
+  if (!words) return fail(words.error());
+  if (const auto tokens = words->tokens.vocabulary_size();
+      chosen.vocabulary != 0 && chosen.vocabulary < tokens)
     return fail(errc::invalid_argument,
                 fmt::format("--vocabulary {} is less than the {} tokens of {}; give a smaller "
                             "--tokenizer, or no --vocabulary",
-                            vocabulary, tokens, tokenizer_text->name));
+                            chosen.vocabulary, tokens, words->text.name));
 
-  auto config = synthetic::reduce_config(
-      {original->text, original->name},
-      {std::move(*layers), chosen.experts, vocabulary, chosen.engram_rows, *classes});
+  const synthetic::reduction to = reduction_of(chosen, *reading.config, *words, *std::move(layers));
+  auto config = synthetic::reduce_config({original->text, original->name}, to);
   if (!config) return fail(config.error());
   const auto written = synthetic::write_random_checkpoint(
-      chosen.out, {std::move(*config), std::move(tokenizer_text->text), chosen.seed},
-      stop.get_token());
+      chosen.out, {std::move(*config), std::move(words->text.text), chosen.seed}, stop.get_token());
   if (!written) return fail(written.error());
-  fmt::print("{}: {} tensors in {} file{}, {} bytes written; text by {}\n", chosen.out.string(),
-             written->tensors, written->files, written->files == 1 ? "" : "s", written->bytes,
-             tokenizer_text->name);
+  fmt::print(
+      "{}: {} tensors in {} file{}, {} bytes written; text by {}; {} draft blocks, {} vision\n",
+      chosen.out.string(), written->tensors, written->files, written->files == 1 ? "" : "s",
+      written->bytes, words->text.name, to.noise_token ? "with" : "without",
+      to.image_token ? "with" : "without");
   return {};
 }
 
@@ -132,6 +171,12 @@ void add_make_checkpoint(CLI::App& app, int& exit_code) {
   command->add_option("--tokenizer", chosen->tokenizer,
                       "Folder with tokenizer.json, or the file (default: that beside --like, else "
                       "a small one of 2048 tokens)");
+  command->add_flag(
+      "--no-drafts", chosen->no_drafts,
+      "Leave the draft blocks out; so are they if they tap more layers than are kept");
+  command->add_flag("--no-vision", chosen->no_vision,
+                    "Leave the vision tower out; so is it if no token of the tokenizer stands for "
+                    "images");
   command->add_option("--seed", chosen->seed, "The same seed gives the same bytes (default: 1)")
       ->check(whole_number());
   command->add_option("-o,--output", chosen->out, "Folder to make")->required();

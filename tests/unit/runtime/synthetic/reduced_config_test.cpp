@@ -4,8 +4,10 @@
 
 #include <boost/test/unit_test.hpp>
 #include <fstream>
+#include <map>
 
 #include "runtime/model/engram_hash.hpp"
+#include "runtime/model/manifest.hpp"
 #include "runtime/model/schedule.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -74,6 +76,49 @@ BOOST_AUTO_TEST_CASE(layers_keep_their_roles_and_widths) {
       BOOST_TEST(config.vocabulary == 2048U);
       BOOST_TEST(model::make_engram_tables(config).has_value());
     }
+}
+
+BOOST_AUTO_TEST_CASE(draft_blocks_and_vision_keep_their_widths) {
+  const model::model_config whole = parsed(released);
+  const auto text = synthetic::reduce_config(
+      {released, "released"}, {{0, 1, 2, 20}, 16, 2048, 100, 1681, token_id{2046}, token_id{2045}});
+  BOOST_TEST_REQUIRE(text.has_value(), text.error().message);
+  const model::model_config config = parsed(*text);
+  BOOST_TEST(config.dspark.blocks == 3U);
+  BOOST_TEST(config.dspark.block_size == 5U);
+  BOOST_TEST(config.dspark.target_layers == (std::vector<std::uint32_t>{1, 2, 3}),
+             boost::test_tools::per_element());
+  BOOST_TEST(config.dspark.routed_experts == 16U);
+  BOOST_TEST(config.dspark.noise_token == 2046);
+  BOOST_TEST(config.image_token == 2045);
+  // Of a draft block and the tower only experts and tokens are fewer.
+  const auto shapes = [](const model::model_config& of, bool tokens) {
+    std::map<std::string, std::vector<std::uint64_t>> out;
+    for (const model::expected_tensor& tensor : model::manifest(of))
+      if ((tensor.part == model::component::dspark || tensor.part == model::component::vision) &&
+          !tensor.expert && tensor.name.find(".ffn.gate.") == std::string::npos &&
+          (tensor.name.find("markov") != std::string::npos) == tokens)
+        out[tensor.name] = tensor.shape;
+    return out;
+  };
+  BOOST_TEST((shapes(config, false) == shapes(whole, false)));
+  BOOST_TEST(shapes(config, false).size() > 300U);
+  BOOST_TEST(shapes(config, true).at("mtp.2.markov_head.embed.weight") ==
+                 (std::vector<std::uint64_t>{2048, 256}),
+             boost::test_tools::per_element());
+
+  const model::model_config without = parsed(reduced("0-2,20").value());
+  BOOST_TEST(without.dspark.blocks == 0U);
+  BOOST_TEST(without.vision.layers == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(a_draft_block_has_no_more_experts_than_it_had) {
+  const auto text = synthetic::reduce_config({released, "released"},
+                                             {{0, 1, 2}, 384, 2048, 100, 1681, token_id{2046}});
+  BOOST_TEST(parsed(text.value()).dspark.routed_experts == 128U);
+  check_refused(synthetic::reduce_config({released, "released"},
+                                         {{0, 1}, 8, 2048, 100, 1681, token_id{2046}}),
+                {"the draft blocks tap 3 layers, chosen are 2"});
 }
 
 BOOST_AUTO_TEST_CASE(what_a_layer_needs_and_is_not_chosen_is_named) {
