@@ -19,6 +19,7 @@ struct unit_state {
   void begin(const std::vector<edge_end>& ends, epoch_id next) {
     edges->bind(ends, next);
     unit->begin_epoch();
+    trace->hold(name, unit->caches());
     epoch = next;
     failed = false;
   }
@@ -40,6 +41,7 @@ struct unit_state {
     if (!*message) return {};
     const bool of_step = unit->is_input_of_step(**message);
     const auto output = unit->take(std::move(**message));
+    trace->hold(name, unit->caches());
     if (!output) return fail(output.error());
     // Recorded before anybody hears of the step: a trace taken after its proposal is complete.
     for (const stage::unit_work& work : output->work) record(work);

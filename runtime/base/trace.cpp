@@ -56,6 +56,20 @@ std::vector<edge_total> trace_recorder::totals() const {
   return out;
 }
 
+void trace_recorder::hold(const std::string& unit, const cache_bytes& bytes) {
+  const std::scoped_lock lock(mutex_);
+  const auto known = held_.find(unit);
+  if (known != held_.end())
+    known->second = bytes;
+  else if (bytes != cache_bytes{})
+    held_.emplace(unit, bytes);
+}
+
+std::map<std::string, cache_bytes> trace_recorder::held() const {
+  const std::scoped_lock lock(mutex_);
+  return held_;
+}
+
 namespace {
 
 /// Process and thread names of the viewer are metadata events.

@@ -3,7 +3,7 @@
 // 1. Times are microseconds of the monotonic clock, which all processes of one host share.
 // 2. A recorder is bounded: events beyond the bound are counted, not kept.
 // 3. Recording never changes what is computed. Off, it costs one branch.
-// 4. What passed each edge in all is counted always.
+// 4. What passed each edge in all is counted always, and so is what each unit holds.
 #pragma once
 
 #include <chrono>
@@ -12,6 +12,8 @@
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include "runtime/base/cache_bytes.hpp"
 
 namespace cedar {
 
@@ -66,12 +68,18 @@ class trace_recorder {
   /// By name.
   std::vector<edge_total> totals() const;
 
+  /// What `unit` holds from now on.
+  void hold(const std::string& unit, const cache_bytes& bytes);
+  /// By unit, of those that ever held anything.
+  std::map<std::string, cache_bytes> held() const;
+
  private:
   std::size_t events_max_;
   mutable std::mutex mutex_;
   std::vector<trace_event> events_;
   std::uint64_t dropped_ = 0;
   std::map<std::string, edge_total> totals_;
+  std::map<std::string, cache_bytes> held_;
 };
 
 /// Events of one process.

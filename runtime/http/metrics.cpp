@@ -87,6 +87,10 @@ struct metrics::parts {
           .Add({});
   prometheus::Gauge& prefix_positions =
       gauges(registry, "cedar_prefix_positions", "Positions that kept prefixes hold").Add({});
+  prometheus::Family<prometheus::Gauge>& cache_bytes = gauges(
+      registry, "cedar_cache_bytes",
+      "Bytes that a placed part holds, by its allocators: pages of global KV, and of them those of "
+      "kept prefixes; rings of requests that run");
   prometheus::Counter& prefix_hits =
       counters(registry, "cedar_prefix_hits_total", "Requests that began with a kept prefix")
           .Add({});
@@ -135,6 +139,16 @@ struct metrics::parts {
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   prometheus::Family<prometheus::Gauge>& units =
       gauges(registry, "cedar_unit_up", "1: the placed part serves; 0: its node is lost");
+
+  void show_caches(const session::unit_status& of) {
+    const auto show = [&](const char* kind, std::uint64_t bytes) {
+      cache_bytes.Add({{"unit", of.unit}, {"node", of.node}, {"kind", kind}})
+          .Set(static_cast<double>(bytes));
+    };
+    show("pages", of.caches.pages);
+    show("kept_pages", of.caches.kept);
+    show("rings", of.caches.rings);
+  }
 
   void raise_drafts(const session::draft_policy_report& report) {
     for (std::size_t length = 0; length < report.lengths.size(); ++length)
@@ -212,8 +226,10 @@ std::string metrics::text(const session::service_status& pipeline, std::uint32_t
           static_cast<double>(edge.waited_us) * 1e-6);
   }
   if (pipeline.load.policy) parts_->raise_drafts(*pipeline.load.policy);
-  for (const session::unit_status& unit : pipeline.units)
+  for (const session::unit_status& unit : pipeline.units) {
     parts_->units.Add({{"unit", unit.unit}, {"node", unit.node}}).Set(unit.up ? 1 : 0);
+    parts_->show_caches(unit);
+  }
   return prometheus::TextSerializer().Serialize(parts_->registry.Collect());
 }
 

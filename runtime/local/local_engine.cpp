@@ -207,4 +207,10 @@ result<std::vector<session::usage>> local_engine::run_all(
   return used;
 }
 
+cache_bytes local_engine::caches() const noexcept {
+  cache_bytes out = layers_->caches();
+  if (drafting_) out.rings += drafting_->caches().rings;
+  return out;
+}
+
 }  // namespace cedar::local

@@ -63,6 +63,8 @@ class local_engine final : public session::generator {
   result<void> renew();
 
   const stage::layer_stage& layers() const noexcept { return *layers_; }
+  /// What it holds for requests and kept prefixes.
+  cache_bytes caches() const noexcept;
   /// For schedulers of this engine's steps, whose times it takes from run() to apply(); nullptr
   /// without options.draft_policy. What it has learnt outlives renew().
   session::draft_policy* policy() noexcept { return policy_ ? &*policy_ : nullptr; }

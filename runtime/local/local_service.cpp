@@ -40,8 +40,10 @@ void local_service::cancel(request_id request) {
 
 session::service_status local_service::status() const {
   const std::scoped_lock lock(mutex_);
-  session::service_status out{
-      {{"engine", "local", !failure_}}, failure_ ? failure_->message : "", load_, recoveries_};
+  session::service_status out{{{"engine", "local", !failure_, caches_}},
+                              failure_ ? failure_->message : "",
+                              load_,
+                              recoveries_};
   out.kv_positions_max = limits_.kv_positions();
   return out;
 }
@@ -66,6 +68,7 @@ bool local_service::take_orders() {
   {
     std::unique_lock lock(mutex_);
     load_ = scheduler_.load();
+    caches_ = engine_.caches();
     if (scheduler_.requests() == 0)
       arrived_.wait(
           lock, [&] { return stop_ || interrupt_ || !submitted_.empty() || !cancelled_.empty(); });

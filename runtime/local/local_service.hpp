@@ -63,6 +63,7 @@ class local_service final : public session::generation_service {
   std::optional<error> failure_;  ///< why it cannot go on: interrupted, or not to be renewed
   std::uint64_t recoveries_ = 0;
   session::scheduler_load load_;
+  cache_bytes caches_;
 
   // Of the engine's thread.
   session::step_scheduler scheduler_;

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -25,6 +26,10 @@ class global_cache {
   global_cache& operator=(global_cache&&) = delete;
 
   std::uint32_t written() const noexcept { return written_; }
+  /// Adds the pages that it holds to `to`, alone or with others, with the bytes of each.
+  void list_pages(std::map<const std::byte*, std::size_t>& to) const {
+    for (const auto& page : pages_) to[page.get()] = pool_->layout().page_bytes();
+  }
 
   /// Takes the pages of entries [0, entries), so that appending up to there cannot fail. On
   /// errc::capacity nothing changed. Pages that are not filled go back with truncate().

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/base/cache_bytes.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/session/request.hpp"
 #include "runtime/session/step_scheduler.hpp"
@@ -33,6 +34,7 @@ struct unit_status {
   std::string unit;
   std::string node;
   bool up = false;
+  cache_bytes caches{};  ///< while requests run, at most some seconds old
 };
 
 /// What left on an edge between two placed parts since they were started.

@@ -206,4 +206,12 @@ result<void> drafter_stage::apply(const flow::verdict& verdict) {
   return {};
 }
 
+std::size_t drafter_stage::ring_bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& [request, sequence] : sequences_)
+    for (std::size_t block = 0; block < config_.dspark.blocks; ++block)
+      bytes += sequence.ring(block).bytes();
+  return bytes;
+}
+
 }  // namespace cedar::stage

@@ -69,6 +69,8 @@ class drafter_stage {
 
   bool knows(request_id request) const { return sequences_.contains(request); }
   std::size_t sequences() const noexcept { return sequences_.size(); }
+  /// Of all requests.
+  std::size_t ring_bytes() const noexcept;
 
  private:
   /// The rows of a step that are computed, those of one request side by side.

@@ -55,6 +55,7 @@ class drafter_unit final : public unit {
     body_->clear();
     known_ = settled_ = {};
   }
+  cache_bytes caches() const override { return body_->caches(); }
 
  private:
   result<void> keep(flow::message message) {

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/base/cache_bytes.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
 #include "runtime/stage/drafter_stage.hpp"
@@ -42,6 +43,7 @@ class drafting {
   result<std::vector<flow::draft>> run(std::span<const flow::draft_order> orders);
   /// Forgets every request (a new epoch begins).
   void clear();
+  cache_bytes caches() const noexcept { return {0, 0, drafter_->ring_bytes()}; }
 
  private:
   const model::model_config& config_;

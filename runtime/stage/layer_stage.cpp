@@ -98,6 +98,25 @@ result<sequence_state*> layer_stage::open_sequence(const flow::step_table& table
   return &found->second;
 }
 
+cache_bytes layer_stage::caches() const noexcept {
+  cache_bytes out{pools_.bytes_in_use(), kept_bytes_, 0};
+  for (const auto& [request, sequence] : sequences_) out.rings += sequence.ring_bytes();
+  return out;
+}
+
+void layer_stage::drop(std::span<const prefix_id> prefixes) {
+  for (const prefix_id dropped : prefixes) prefixes_.erase(dropped);
+  if (!prefixes.empty()) count_kept();
+}
+
+/// Prefixes that begin alike share pages.
+void layer_stage::count_kept() {
+  std::map<const std::byte*, std::size_t> pages;
+  for (const auto& [id, prefix] : prefixes_) prefix.list_pages(pages);
+  kept_bytes_ = 0;
+  for (const auto& [page, bytes] : pages) kept_bytes_ += bytes;
+}
+
 /// Creates the states of new requests, takes the pages of all rows and moves their lengths.
 result<step_rows> layer_stage::open_rows(const joined_step& step) {
   step_rows rows;
@@ -176,7 +195,7 @@ result<std::vector<flow::row_block>> layer_stage::begin(joined_step step, const 
                                                         const selection_overrides& overrides) {
   CEDAR_REQUIRE(!suspended(), "a stage runs one step at a time");
   const step_id id = step.table.step;
-  for (const prefix_id dropped : step.table.dropped) prefixes_.erase(dropped);
+  drop(step.table.dropped);
   if (const result<void> checked = check_inputs(step); !checked) return fail(checked.error());
   if (const result<void> checked = check_spans(step.table); !checked)
     return fail(checked.error().with(step_text(id)));
@@ -301,6 +320,7 @@ result<void> layer_stage::end_request(const flow::commitment& commitment,
                                     " rows, the verdict keeps " +
                                     std::to_string(commitment.kept_positions));
   prefixes_.emplace(commitment.kept, std::move(sequence).keep(commitment.kept_positions));
+  count_kept();
   return {};
 }
 

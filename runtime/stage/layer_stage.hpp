@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "kernels/ops/backend.hpp"
+#include "runtime/base/cache_bytes.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
 #include "runtime/model/rotary.hpp"
@@ -112,6 +113,7 @@ class layer_stage {
     step_.reset();
     sequences_.clear();
     prefixes_.clear();
+    kept_bytes_ = 0;
   }
 
   /// Layers of the stage whose Engram rows a step has.
@@ -122,6 +124,7 @@ class layer_stage {
   std::uint32_t first_layer() const noexcept { return options_.first_layer; }
   std::uint32_t last_layer() const noexcept { return options_.last_layer; }
   const kv_pools& pages() const noexcept { return pools_; }
+  cache_bytes caches() const noexcept;
   std::size_t sequences() const noexcept { return sequences_.size(); }
   std::size_t prefixes() const noexcept { return prefixes_.size(); }
 
@@ -135,6 +138,8 @@ class layer_stage {
   result<step_rows> open_rows(const joined_step& step);
   result<step_selections> import_shared(const joined_step& step, const step_rows& rows) const;
   void take_back(const flow::step_table& table);
+  void drop(std::span<const prefix_id> prefixes);
+  void count_kept();
   result<std::vector<flow::row_block>> advance(const model::taps& probes);
 
   const kernels::backend& backend_;
@@ -148,6 +153,7 @@ class layer_stage {
   std::uint32_t granule_;  ///< positions that fill whole pages at every owner
   std::unordered_map<request_id, sequence_state> sequences_;
   std::unordered_map<prefix_id, kept_prefix> prefixes_;
+  std::uint64_t kept_bytes_ = 0;  ///< of the pages that prefixes_ hold
   std::unique_ptr<stage_step> step_;  ///< null: none is suspended
 };
 

@@ -48,6 +48,13 @@ result<void> sequence_state::reserve(std::uint32_t positions) {
   return {};
 }
 
+std::size_t sequence_state::ring_bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto* rings : {&windows_, &pending_})
+    for (const auto& [layer, ring] : *rings) bytes += ring.bytes();
+  return bytes;
+}
+
 void sequence_state::truncate(std::uint32_t positions) {
   written_ = std::min(written_, positions);
   const std::uint32_t kept = std::max(written_, stored_);

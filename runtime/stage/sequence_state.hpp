@@ -56,6 +56,10 @@ class kept_prefix {
 
   std::uint32_t positions() const noexcept { return positions_; }
   const memory::global_cache& global(std::uint32_t owner) const { return globals_.at(owner); }
+  /// As global_cache::list_pages(), of all owners.
+  void list_pages(std::map<const std::byte*, std::size_t>& to) const {
+    for (const auto& [owner, cache] : globals_) cache.list_pages(to);
+  }
 
  private:
   std::map<std::uint32_t, memory::global_cache> globals_;
@@ -104,6 +108,9 @@ class sequence_state {
   /// fp32 k and g (2 * head_dim floats a row) of tokens that wait for their group; owners of ratio
   /// >= 2.
   memory::position_ring& pending(std::uint32_t owner) { return pending_.at(owner); }
+
+  /// Of windows and pending rows.
+  std::size_t ring_bytes() const noexcept;
 
   /// Rows from `positions` on never happened, and pages reserved beyond them and beyond an adopted
   /// prefix are not needed.

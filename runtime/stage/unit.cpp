@@ -126,6 +126,7 @@ class layer_unit final : public joining_unit {
     joining_unit::begin_epoch();
     stage_->clear();
   }
+  cache_bytes caches() const override { return stage_->caches(); }
 
  private:
   const char* name() const override { return "a stage"; }

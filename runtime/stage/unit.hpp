@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/base/cache_bytes.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
 #include "runtime/stage/drafting.hpp"
@@ -53,6 +54,9 @@ class unit {
 
   /// A new epoch: everything of the old one is void.
   virtual void begin_epoch() = 0;
+
+  /// What it holds for requests and kept prefixes now. By default nothing.
+  virtual cache_bytes caches() const { return {}; }
 };
 
 /// Takes step tables alone: no step has rows of images.

@@ -54,6 +54,15 @@ ordered_json edges_json(const metrics_text& metrics) {
   return edges;
 }
 
+/// Bytes of all units together, by kind.
+ordered_json caches_json(const metrics_text& metrics) {
+  std::map<std::string, double> bytes{{"pages", 0}, {"kept_pages", 0}, {"rings", 0}};
+  for (const metric_sample& one : metrics.of("cedar_cache_bytes"))
+    if (const auto kind = one.labels.find("kind"); kind != one.labels.end())
+      bytes[kind->second] += one.value;
+  return bytes;
+}
+
 ordered_json status_json(const http::server_url& server, const server_state& state) {
   const metrics_text& metrics = state.metrics;
   const double generated = metrics.sum("cedar_generated_tokens_total");
@@ -73,6 +82,13 @@ ordered_json status_json(const http::server_url& server, const server_state& sta
             {"steps_in_flight", metrics.sum("cedar_scheduler_steps_in_flight")}}},
           {"kv_positions", metrics.sum("cedar_kv_positions")},
           {"kv_positions_max", metrics.sum("cedar_kv_positions_max")},
+          {"caches", caches_json(metrics)},
+          {"prefixes",
+           {{"kept", metrics.sum("cedar_prefixes")},
+            {"positions", metrics.sum("cedar_prefix_positions")},
+            {"hits", metrics.sum("cedar_prefix_hits_total")},
+            {"reused_positions", metrics.sum("cedar_prefix_reused_positions_total")},
+            {"evictions", metrics.sum("cedar_prefix_evictions_total")}}},
           {"edges", edges_json(metrics)},
           {"responses", responses_json(metrics)},
           {"tokens",
@@ -113,6 +129,15 @@ std::string status_text(const ordered_json& of) {
   out += fmt::format("held       {}{} positions of KV, {} admitted tokens, {} steps in flight\n",
                      number(of["kv_positions"]), kv_max > 0 ? fmt::format(" of {}", kv_max) : "",
                      number(requests["admitted_tokens"]), number(requests["steps_in_flight"]));
+  const ordered_json& caches = of["caches"];
+  out +=
+      fmt::format("caches     {} bytes of pages, {} of them kept; {} of rings\n",
+                  number(caches["pages"]), number(caches["kept_pages"]), number(caches["rings"]));
+  const ordered_json& prefixes = of["prefixes"];
+  out +=
+      fmt::format("prefixes   {} of {} positions; {} hits spared {} positions, {} were dropped\n",
+                  number(prefixes["kept"]), number(prefixes["positions"]), number(prefixes["hits"]),
+                  number(prefixes["reused_positions"]), number(prefixes["evictions"]));
   out += "responses ";
   for (const auto& [status, count] : of["responses"]["answers"].items())
     out += fmt::format(" {} x {},", number(count), status);

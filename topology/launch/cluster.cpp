@@ -12,8 +12,8 @@ namespace {
 constexpr std::chrono::milliseconds reason_wait{50};
 /// Longest wait for nodes to end by themselves when something has gone wrong.
 constexpr std::chrono::milliseconds brief_drain{300};
-/// Longest wait for what passed the edges of a node.
-constexpr std::chrono::seconds edges_limit{1};
+/// Longest wait for what a node says of its edges and units.
+constexpr std::chrono::seconds usage_limit{1};
 
 using wait_clock = std::chrono::steady_clock;
 
@@ -229,15 +229,15 @@ void cluster::interrupt() {
   events_.push(interrupted_event{});
 }
 
-void cluster::ask_for_edges() {
-  for (const auto& [id, runtime] : local_) events_.push(edges_event{id, runtime->edges()});
+void cluster::ask_for_usage() {
+  for (const auto& [id, runtime] : local_) events_.push(usage_event{id, runtime->usage()});
   // Not kept as askers: these come and go all the time, and nobody waits for them.
   for (const auto& [id, agent] : agents_)
     system_->spawn([this, node = id, to = agent](caf::event_based_actor* self) {
-      self->request(to, edges_limit, edges_atom::value)
+      self->request(to, usage_limit, usage_atom::value)
           .then(
-              [this, node](const edge_reports& edges) {
-                events_.push(edges_event{node, edges});
+              [this, node](const node_usage& usage) {
+                events_.push(usage_event{node, usage});
               },
               [](const caf::error&) {});
     });

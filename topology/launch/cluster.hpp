@@ -141,9 +141,9 @@ class cluster final : public session::generator {
     error reason;
     epoch_id epoch;
   };
-  struct edges_event {
+  struct usage_event {
     node_id node;
-    edge_reports edges;
+    node_usage usage;
   };
   struct interrupted_event {};
   /// Orders of a cluster_service.
@@ -159,7 +159,7 @@ class cluster final : public session::generator {
   using event = std::variant<rows_event, finished_event, failed_event, flow::tap, actors::fault,
                              joined_event, left_event, refused_event, deployed_event, parted_event,
                              wired_event, lost_event, cut_event, interrupted_event, submit_event,
-                             cancel_event, end_event, edges_event>;
+                             cancel_event, end_event, usage_event>;
   /// What start() waits for: nodes that got so far.
   using progress_set = std::set<node_id>;
 
@@ -211,8 +211,8 @@ class cluster final : public session::generator {
   /// Sends a request to a node's agent; what comes back becomes an Event.
   template <class Event, class Answer, class... Arguments>
   void ask(node_id node, const Arguments&... arguments);
-  /// Every node answers with an edges_event, if it answers.
-  void ask_for_edges();
+  /// Every node answers with a usage_event, if it answers.
+  void ask_for_usage();
   void ask_to_part(node_id node, const std::vector<node_id>& peers);
 
   struct progress_of_requests;

@@ -1,6 +1,7 @@
 #include "topology/launch/cluster_service.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace cedar::topology {
 
@@ -8,8 +9,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Between two looks at the edges while requests run.
-constexpr std::chrono::seconds edges_interval{1};
+/// Between two looks at edges and caches while requests run.
+constexpr std::chrono::seconds usage_interval{1};
+/// And after that, while somebody has not heard of their end; but no longer than so long.
+constexpr std::chrono::milliseconds settling_interval = 100ms;
+constexpr std::chrono::seconds settling_time{5};
 /// Between two looks at nothing.
 constexpr std::chrono::hours idle_wait{1};
 /// Between attempts to come back: none before the first, then these, doubled each time.
@@ -77,8 +81,13 @@ session::service_status cluster_service::status() const {
   const std::scoped_lock lock(mutex_);
   if (failure_) out.problem = failure_->message;
   for (const node_plan& node : cluster_.plan_->nodes())
-    for (const unit_id unit : node.units)
-      out.units.push_back({(*cluster_.plan_)[unit].name, node.name, !down_.contains(node.id)});
+    for (const unit_id unit : node.units) {
+      const std::string& name = (*cluster_.plan_)[unit].name;
+      const auto held = caches_.find(name);
+      const bool up = !down_.contains(node.id);
+      out.units.push_back(
+          {name, node.name, up, up && held != caches_.end() ? held->second : cache_bytes{}});
+    }
   out.recoveries = recoveries_;
   for (const auto& [name, edge] : edges_) out.edges.push_back(edge);
   out.kv_positions_max = limits().kv_positions_max;
@@ -106,19 +115,33 @@ void cluster_service::show(std::optional<error> failure) {
   failure_ = std::move(failure);
 }
 
-void cluster_service::look_at_edges(bool idle) {
-  if (!idle) edges_stale_ = true;
+void cluster_service::look_at_usage(bool idle) {
   const auto now = clock::now();
-  if (!edges_stale_ || (!idle && now - looked_ < edges_interval)) return;
+  if (!idle) busy_ = now;
+  const bool just_idle = idle && !std::exchange(idle_, idle);
+  idle_ = idle;
+  if (!just_idle && now - looked_ < wait_of(idle)) return;
   looked_ = now;
-  edges_stale_ = !idle;
-  cluster_.ask_for_edges();
+  cluster_.ask_for_usage();
+}
+
+/// The last verdict may still be on its way.
+bool cluster_service::settling() const {
+  return held_ && clock::now() - busy_ < settling_time;
+}
+
+std::chrono::milliseconds cluster_service::wait_of(bool idle) const {
+  if (!idle) return usage_interval;
+  return settling() ? settling_interval : std::chrono::milliseconds(idle_wait);
 }
 
 /// A node that was started again counts from nothing.
-void cluster_service::take_edges(const cluster::edges_event& news) {
+void cluster_service::take_usage(const cluster::usage_event& news) {
   const std::scoped_lock lock(mutex_);
-  for (const edge_report& now : news.edges) {
+  for (const cache_report& now : news.usage.caches)
+    caches_[now.unit] = {now.pages, now.kept, now.rings};
+  held_ = std::ranges::any_of(caches_, [](const auto& unit) { return unit.second.rings > 0; });
+  for (const edge_report& now : news.usage.edges) {
     edge_report& before = edges_before_[now.edge];
     if (now.messages < before.messages) before = {};
     session::edge_status& sum = edges_[now.edge];
@@ -198,8 +221,8 @@ void cluster_service::take(cluster::event& news) {
     cluster_.note_joined(*joined);
   } else if (const auto* refused = std::get_if<cluster::refused_event>(&news)) {
     cluster_.note_refusal(*refused);
-  } else if (const auto* edges = std::get_if<cluster::edges_event>(&news)) {
-    take_edges(*edges);
+  } else if (const auto* usage = std::get_if<cluster::usage_event>(&news)) {
+    take_usage(*usage);
   } else if (std::holds_alternative<cluster::interrupted_event>(news)) {
     interrupted_ = true;
     const error why{errc::cancelled, "interrupted"};
@@ -248,7 +271,7 @@ void cluster_service::come_back() {
 
 void cluster_service::run() {
   const auto limit = cluster_.plan_->deadlines().step * 2;
-  auto heard = clock::now();  // of anything but edges
+  auto heard = clock::now();  // of anything but usage
   while (!ended_) {
     if (failure_ && !interrupted_) {
       come_back();
@@ -256,10 +279,10 @@ void cluster_service::run() {
       continue;
     }
     const bool idle = requests_.size() == 0 || interrupted_;
-    look_at_edges(idle);
-    auto news = cluster_.events_.pop(idle ? std::chrono::milliseconds(idle_wait) : edges_interval);
+    look_at_usage(idle);
+    auto news = cluster_.events_.pop(wait_of(idle));
     if (news) take(*news);
-    if (idle || (news && !std::holds_alternative<cluster::edges_event>(*news)))
+    if (idle || (news && !std::holds_alternative<cluster::usage_event>(*news)))
       heard = clock::now();
     else if (clock::now() - heard >= limit)
       lose({errc::timeout, "the pipeline said nothing for " + std::to_string(limit.count()) +

@@ -49,9 +49,12 @@ class cluster_service final : public session::generation_service {
   void pause(clock::duration length);
   bool over() const noexcept { return ended_ || interrupted_; }
   void show(std::optional<error> failure);
-  /// Asks the nodes what passed their edges, now and then while requests run, and once more after.
-  void look_at_edges(bool idle);
-  void take_edges(const cluster::edges_event& news);
+  /// Asks the nodes what passed their edges and what their units hold: now and then while requests
+  /// run, and after that until nobody holds anything of a request.
+  void look_at_usage(bool idle);
+  bool settling() const;
+  std::chrono::milliseconds wait_of(bool idle) const;
+  void take_usage(const cluster::usage_event& news);
   void say(const std::string& what) const;
 
   cluster& cluster_;
@@ -63,12 +66,15 @@ class cluster_service final : public session::generation_service {
   std::map<std::pair<node_id, node_id>, std::uint64_t> link_losses_;  ///< guarded by mutex_
   std::uint64_t recoveries_ = 0;  ///< guarded by mutex_
   std::map<std::string, session::edge_status> edges_;  ///< guarded by mutex_
+  std::map<std::string, cache_bytes> caches_;  ///< by unit; guarded by mutex_
 
   // Of the thread.
   session::service_requests requests_;
   std::map<std::string, edge_report> edges_before_;  ///< as the nodes counted them last
   clock::time_point looked_;
-  bool edges_stale_ = true;
+  clock::time_point busy_;  ///< when a request ran last
+  bool idle_ = false;
+  bool held_ = false;  ///< by caches_, of some request
   bool ended_ = false;
   bool interrupted_ = false;
   std::chrono::milliseconds backoff_{0};

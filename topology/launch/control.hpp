@@ -9,7 +9,8 @@
 //   controller -> agent  wire(addresses, epoch) -> bound        connect peers, bind edges
 //   controller -> agent  part(nodes, epoch) -> parted           before a wiring: drop these peers
 //   controller -> agent  report -> node_report                  trace and links
-//   controller -> agent  edges -> edge_reports                  what passed the node's edges
+//   controller -> agent  usage -> node_usage                    what passed its edges, what its
+//                                                               units hold
 //   controller -> agent  stop
 //   controller -> agent  dismiss                                end, and come back
 //   client -> controller forget(agent)                          its successor may join
@@ -42,7 +43,7 @@ using parted_atom = caf::atom_constant<caf::atom("parted")>;
 using dismiss_atom = caf::atom_constant<caf::atom("dismiss")>;
 using forget_atom = caf::atom_constant<caf::atom("forget")>;
 using report_atom = caf::atom_constant<caf::atom("report")>;
-using edges_atom = caf::atom_constant<caf::atom("edges")>;
+using usage_atom = caf::atom_constant<caf::atom("usage")>;
 using stop_atom = caf::atom_constant<caf::atom("stop")>;
 
 /// What a node is to become. It plans the same text for the same model, so ids agree.
@@ -99,7 +100,27 @@ template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, edge_report& x) {
   return f(caf::meta::type_name("edge_report"), x.edge, x.messages, x.bytes, x.waited_us);
 }
-using edge_reports = std::vector<edge_report>;
+
+/// What a unit holds (cache_bytes).
+struct cache_report {
+  std::string unit;
+  std::uint64_t pages = 0;
+  std::uint64_t kept = 0;
+  std::uint64_t rings = 0;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, cache_report& x) {
+  return f(caf::meta::type_name("cache_report"), x.unit, x.pages, x.kept, x.rings);
+}
+
+struct node_usage {
+  std::vector<edge_report> edges;
+  std::vector<cache_report> caches;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, node_usage& x) {
+  return f(caf::meta::type_name("node_usage"), x.edges, x.caches);
+}
 
 struct node_report {
   std::string node;
@@ -117,9 +138,8 @@ using agent_actor = caf::typed_actor<
                                                                   ///< data address
     caf::replies_to<wire_atom, std::vector<std::string>, std::uint32_t>::with<actors::bound_atom>,
     caf::replies_to<part_atom, std::vector<std::string>, std::uint32_t>::with<parted_atom>,
-    caf::replies_to<report_atom>::with<node_report>,
-    caf::replies_to<edges_atom>::with<edge_reports>, caf::reacts_to<stop_atom>,
-    caf::reacts_to<dismiss_atom>>;
+    caf::replies_to<report_atom>::with<node_report>, caf::replies_to<usage_atom>::with<node_usage>,
+    caf::reacts_to<stop_atom>, caf::reacts_to<dismiss_atom>>;
 
 using controller_actor = caf::typed_actor<
     caf::replies_to<hello_atom, std::string, std::vector<std::string>>::with<std::string>,

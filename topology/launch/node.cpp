@@ -179,7 +179,7 @@ agent_actor::behavior_type agent_behavior(agent_pointer self, const controller_a
         if (!state->runtime) return node_report{};
         return state->runtime->report();
       },
-      [state](edges_atom) { return state->runtime ? state->runtime->edges() : edge_reports{}; },
+      [state](usage_atom) { return state->runtime ? state->runtime->usage() : node_usage{}; },
       [self, state](stop_atom) {
         state->stop();
         self->quit();

@@ -210,10 +210,12 @@ node_report node_runtime::report() {
   return out;
 }
 
-edge_reports node_runtime::edges() const {
-  edge_reports out;
+node_usage node_runtime::usage() const {
+  node_usage out;
   for (const edge_total& total : trace_.totals())
-    out.push_back({total.edge, total.messages, total.bytes, total.waited_us});
+    out.edges.push_back({total.edge, total.messages, total.bytes, total.waited_us});
+  for (const auto& [unit, held] : trace_.held())
+    out.caches.push_back({unit, held.pages, held.kept, held.rings});
   return out;
 }
 

@@ -84,8 +84,8 @@ class node_runtime {
   const actors::scheduler_actor& scheduler() const noexcept { return scheduler_; }
 
   node_report report();
-  /// What has left on its edges. From any thread.
-  edge_reports edges() const;
+  /// What has left on its edges, and what its units hold. From any thread.
+  node_usage usage() const;
 
   /// Stops the actors and closes the port in good order.
   void close();

@@ -36,6 +36,19 @@ json wait_for_edge(const server& one, const std::string& edge, double messages) 
   return {};
 }
 
+/// The status, once what its caches hold is as wished: nodes are asked now and then.
+template <class Wish>
+json wait_for_caches(const server& one, Wish wish) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  json seen;
+  do {
+    seen = status_json(one);
+    if (wish(seen.at("caches"))) return seen;
+  } while (std::chrono::steady_clock::now() < until);
+  BOOST_FAIL("caches: " + seen.at("caches").dump());
+  return {};
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(command_status)
@@ -86,6 +99,27 @@ BOOST_AUTO_TEST_CASE(shows_what_runs) {
   BOOST_TEST(seen.at("requests").at("admitted") == 1);
   BOOST_TEST(seen.at("requests").at("admitted_tokens").get<double>() > 1900);
   BOOST_TEST(seen.at("kv_positions").get<double>() > 0);
+  // Each stage has a page of each of its owners at least, and rings of the request.
+  wait_for_caches(one, [](const json& caches) {
+    return caches.at("pages").get<double>() > 0 && caches.at("rings").get<double>() > 0;
+  });
+}
+
+BOOST_AUTO_TEST_CASE(shows_what_caches_hold) {
+  topology_options options;
+  options.more = "limits: {prefix_positions: 1024}";
+  const server one({}, options);
+  std::string story;
+  for (int i = 0; i < 30; ++i) story += "Once upon a time there was a little cat. ";
+  one.completion(greedy(story, 2));
+  const json seen = wait_for_caches(one, [](const json& caches) {
+    return caches.at("kept_pages").get<double>() > 0 && caches.at("rings") == 0;
+  });
+  // Nothing runs, so that all pages are those of the prefix.
+  BOOST_TEST(seen.at("caches").at("pages") == seen.at("caches").at("kept_pages"));
+  BOOST_TEST(seen.at("prefixes").at("kept") == 1);
+  BOOST_TEST(seen.at("prefixes").at("positions").get<double>() > 0);
+  BOOST_TEST(contains(status(one.port).output, "prefixes   1 of "), status(one.port).output);
 }
 
 BOOST_AUTO_TEST_CASE(says_what_is_wrong) {

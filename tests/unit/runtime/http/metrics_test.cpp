@@ -1,5 +1,5 @@
-// Goal: /metrics says what drafting does, and nothing of it where nobody drafts. Method: the text
-// of made-up states.
+// Goal: /metrics says what drafting does, and nothing of it where nobody drafts, and what caches
+// hold. Method: the text of made-up states.
 #include "runtime/http/metrics.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -31,6 +31,23 @@ BOOST_AUTO_TEST_CASE(say_what_drafting_chose_and_gained) {
   BOOST_TEST(has(text, R"(cedar_draft_seconds_total{kind="predicted"} 2)"), text);
   BOOST_TEST(has(text, R"(cedar_draft_plain_seconds_total{kind="realised"} 3)"), text);
   BOOST_TEST(has(text, R"(cedar_draft_seconds_total{kind="realised"} 1.5)"), text);
+}
+
+BOOST_AUTO_TEST_CASE(say_what_every_unit_holds) {
+  http::metrics counts;
+  session::service_status state;
+  state.units = {{"encoder", "front", true, {4000, 3000, 200}}, {"head", "back", false}};
+  const std::string text = counts.text(state, 0, 0);
+  const auto line = [](const char* kind, const char* place, const char* bytes) {
+    return "cedar_cache_bytes{kind=\"" + std::string(kind) + "\"," + place + "} " + bytes;
+  };
+  const char* encoder = R"(node="front",unit="encoder")";
+  BOOST_TEST(has(text, line("pages", encoder, "4000")), text);
+  BOOST_TEST(has(text, line("kept_pages", encoder, "3000")), text);
+  BOOST_TEST(has(text, line("rings", encoder, "200")), text);
+  BOOST_TEST(has(text, line("pages", R"(node="back",unit="head")", "0")), text);
+  state.units[0].caches = {};
+  BOOST_TEST(has(counts.text(state, 0, 0), line("pages", encoder, "0")));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,6 +4,8 @@
 // another replays the rows that mode exact asks for.
 #include <boost/test/unit_test.hpp>
 
+#include "runtime/model/compressor.hpp"
+#include "runtime/stage/cache_size.hpp"
 #include "tests/unit/runtime/stage/split_pipeline.hpp"
 #include "tests/unit/runtime/stage/tiny_model.hpp"
 
@@ -123,6 +125,30 @@ BOOST_AUTO_TEST_CASE(pages_are_shared_and_freed_with_the_last_who_holds_them) {
   BOOST_TEST(pages.pages_in_use() == of_prefix + 1);  // it has grown into a page
   of.run.engine->apply({step_id{3}, {}, {{second, rows, true}}});
   BOOST_TEST(pages.pages_in_use() == 0U);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_held_is_counted_in_bytes) {
+  const model::model_config& config = tiny_model().config();
+  const std::uint64_t page =
+      memory::default_page_entries *
+      (kernels::entry_bytes(model::global_entry_format, config.head_dim) +
+       kernels::entry_bytes(model::index_entry_format, config.index_head_dim));
+  const auto one = stage::cache_of_sequence(config, model::schedule(config), 1);
+  const std::uint64_t rings = one.window_bytes + one.pending_bytes;
+  holder of;
+  const auto seen = [&] { return of.run.engine->caches(); };
+  // 190 positions: two pages of each owner of ratio 2, three of the one of ratio 1.
+  BOOST_TEST((seen() == cache_bytes{7 * page, 7 * page, 0}));
+  BOOST_REQUIRE(of.run.engine->run(replaying_step(2, begin(), stored + 2), {}));
+  // One page of 2, one of 2 and two of 1 are shared.
+  BOOST_TEST((seen() == cache_bytes{(7 + 3) * page, 7 * page, rings}));
+  auto dropping = replaying_step(3, stored + 2, rows);
+  dropping.dropped = {kept};
+  BOOST_REQUIRE(of.run.engine->run(dropping, {}));
+  BOOST_TEST(seen().kept == 0U);
+  BOOST_TEST(seen().rings == rings);
+  of.run.engine->apply({step_id{3}, {}, {{second, rows, true}}});
+  BOOST_TEST((seen() == cache_bytes{}));
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_is_refused_and_changes_nothing) {
