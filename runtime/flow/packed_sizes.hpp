@@ -12,7 +12,8 @@ inline constexpr std::size_t packed_token_bytes = 4;  ///< token_id
 inline constexpr std::size_t packed_proposed_token_bytes = 8 + 4 + 4 + 4;  ///< proposed_token
 inline constexpr std::size_t packed_commitment_bytes = 8 + 4 + 1;  ///< commitment
 /// request_sampling without its biases, and one bias.
-inline constexpr std::size_t packed_sampling_bytes = 8 + 4 + 4 + 4 + 4 + 4 + 4 + 4 + 4 + 8 + 4 + 4;
+inline constexpr std::size_t packed_sampling_bytes =
+    8 + 4 + 4 + 4 + 4 + 4 + 4 + 4 + 4 + 8 + 4 + 4 + 4;
 inline constexpr std::size_t packed_bias_bytes = 4 + 4;
 inline constexpr std::size_t packed_draft_order_bytes = 8 + 4 + 4 + 4;  ///< draft_order
 /// draft without its lists, one token and one confidence.

@@ -31,6 +31,9 @@ struct sampling_options {
   float frequency_penalty = 0;  ///< tokens of the answer, for each time
   std::uint64_t seed = 0;  ///< of the noise: the same seed gives the same answer
   std::uint32_t choice = 0;  ///< of several answers to one request
+  /// Tokens of an answer that cannot be the end of sequence: it is not chosen before. 0: it may be
+  /// the first one.
+  std::uint32_t tokens_min = 0;
   std::vector<token_bias> bias;  ///< at most token_biases_max, each token once
 
   friend bool operator==(const sampling_options&, const sampling_options&) = default;

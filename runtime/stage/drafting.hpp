@@ -48,7 +48,7 @@ class drafting {
  private:
   const model::model_config& config_;
   std::unique_ptr<drafter_stage> drafter_;
-  token_chooser chooser_;
+  token_chooser chooser_{config_.eos_token};
 };
 
 }  // namespace cedar::stage

@@ -1,6 +1,7 @@
 #include "runtime/stage/token_chooser.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -70,6 +71,7 @@ result<void> token_chooser::begin(const flow::step_table& table, std::uint32_t v
   for (const flow::request_sampling& entry : table.sampling) {
     sampled_request& request = requests_[entry.request];
     request.options = entry.options;
+    request.prompt_tokens = entry.prompt_tokens;
     if (flow::has_penalties(entry.options)) request.history.emplace(entry.prompt_tokens);
   }
   return {};
@@ -86,6 +88,11 @@ token_id token_chooser::choose(request_id request, std::uint32_t position,
   if (known == requests_.end()) return kernels::arg_max(logits);
   static const model::token_uses none;
   const sampled_request& sampled = known->second;
+  if (position + 1 < std::uint64_t{sampled.prompt_tokens} + sampled.options.tokens_min) {
+    without_end_.assign(logits.begin(), logits.end());
+    without_end_[static_cast<std::size_t>(end_token_)] = -std::numeric_limits<float>::infinity();
+    logits = without_end_;
+  }
   return model::choose_token(logits, sampled.options,
                              sampled.history ? sampled.history->uses() : none, position + 1,
                              scratch_);

@@ -38,6 +38,9 @@ class token_history {
 
 class token_chooser {
  public:
+  /// `end_token`: the end of sequence.
+  explicit token_chooser(token_id end_token) : end_token_(end_token) {}
+
   /// Takes the requests that begin in the step, and cuts histories back to the step's first rows.
   /// Errors: malformed (options that break their rules or belong to no request that begins, tokens
   /// beyond the vocabulary or after a gap); nothing has changed then.
@@ -56,12 +59,15 @@ class token_chooser {
  private:
   struct sampled_request {
     flow::sampling_options options;
+    std::uint32_t prompt_tokens = 0;
     std::optional<token_history> history;  ///< if there are penalties
   };
 
   result<void> check(const flow::step_table& table, std::uint32_t vocabulary) const;
 
+  token_id end_token_;
   std::map<request_id, sampled_request> requests_;
+  std::vector<float> without_end_;  ///< logits of a row whose answer may not end yet
   model::sampling_scratch scratch_;
 };
 

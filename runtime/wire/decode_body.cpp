@@ -182,6 +182,7 @@ class body_decoder {
     options.frequency_penalty = lists.get<float>();
     options.seed = lists.get<std::uint64_t>();
     options.choice = lists.get<std::uint32_t>();
+    options.tokens_min = lists.get<std::uint32_t>();
     const auto biases = lists.get<std::uint32_t>();
     if (biases > flow::token_biases_max)
       return malformed(field, std::to_string(biases) + " token biases");

@@ -56,6 +56,7 @@ void put_sampling(packed_writer& lists, const flow::request_sampling& entry) {
   lists.put(options.frequency_penalty);
   lists.put(options.seed);
   lists.put(options.choice);
+  lists.put(options.tokens_min);
   lists.put(static_cast<std::uint32_t>(options.bias.size()));
   for (const flow::token_bias& bias : options.bias) {
     lists.put(bias.token);

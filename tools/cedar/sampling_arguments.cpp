@@ -50,7 +50,7 @@ std::uint64_t drawn_seed() {
 
 const char* const sampling_keys =
     "temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty, "
-    "seed, logit_bias";
+    "min_tokens, seed, logit_bias";
 
 void add_sampling_options(CLI::App& command, sampling_arguments& arguments) {
   flow::sampling_options& options = arguments.options;
@@ -67,6 +67,10 @@ void add_sampling_options(CLI::App& command, sampling_arguments& arguments) {
                      "Taken from logits of tokens in the answer");
   command.add_option("--frequency-penalty", options.frequency_penalty,
                      "The same for each time that the token stands there");
+  command
+      .add_option("--min-tokens", options.tokens_min,
+                  "Tokens of an answer before it may end by itself; 0: none")
+      ->check(whole_number());
   command
       .add_option("--seed", arguments.seed,
                   "The same seed gives the same answer; drawn and printed if not given")
@@ -110,11 +114,11 @@ result<bool> read_sampling(const std::string& key, const json& value,
     *to = value.get<float>();
     return true;
   }
-  if (key == "top_k") {
+  if (key == "top_k" || key == "min_tokens") {
     if (!value.is_number_unsigned() ||
         value.get<std::uint64_t>() > std::numeric_limits<std::uint32_t>::max())
       return not_a("a whole number, not negative", key);
-    options.top_k = value.get<std::uint32_t>();
+    (key == "top_k" ? options.top_k : options.tokens_min) = value.get<std::uint32_t>();
     return true;
   }
   if (key == "seed") {

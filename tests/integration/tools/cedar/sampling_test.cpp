@@ -23,6 +23,7 @@ const std::vector<std::string> prompts{
         "logit_bias": {"300": 2, "301": -100}, "seed": 7})",
     R"({"prompt": "The sun and the moon", "max_tokens": 20})",
     R"({"prompt": "a a a a", "max_tokens": 20, "presence_penalty": 1.5})",
+    R"({"prompt": "What is your name?", "chat": true, "max_tokens": 60, "min_tokens": 40})",
 };
 
 /// A prompts file; JSON written over several lines is one line of it.
@@ -82,6 +83,7 @@ BOOST_AUTO_TEST_CASE(gives_the_answer_of_the_seed_everywhere) {
   BOOST_TEST(alone[1].at("seed") == 2U);
   BOOST_TEST(alone[2].at("seed") == 18446744073709551615U);
   BOOST_TEST(!alone[4].contains("seed"));
+  BOOST_TEST(alone[6].at("usage").at("completion_tokens") >= 40);
 }
 
 BOOST_AUTO_TEST_CASE(takes_options_of_the_command_line_unless_a_line_has_its_own) {
@@ -125,6 +127,17 @@ BOOST_AUTO_TEST_CASE(bans_and_forces_tokens_from_the_command_line) {
   BOOST_TEST(with({"--logit-bias", "300=1000"}) != with({"--logit-bias", "301=1000"}));
   BOOST_TEST(with({"--logit-bias", "300=1000", "--logit-bias", "301=2000"}) ==
              with({"--logit-bias", "301=1000"}));
+}
+
+BOOST_AUTO_TEST_CASE(does_not_end_before_the_least_tokens_of_the_command_line) {
+  const workplace work;
+  const std::vector<std::string> ask{"--chat", "-p", "What is your name?", "--max-tokens", "60"};
+  const std::string brief = work.cedar(ask).output;
+  std::vector<std::string> more = ask;
+  more.insert(more.end(), {"--min-tokens", "40"});
+  const std::string longer = work.cedar(more).output;
+  BOOST_TEST(longer.starts_with(brief.substr(0, brief.size() - 1)));
+  BOOST_TEST(longer.size() > brief.size());
 }
 
 BOOST_AUTO_TEST_CASE(is_not_changed_by_drafts) {

@@ -18,7 +18,7 @@ BOOST_AUTO_TEST_CASE(a_step_table_counts_its_lists) {
   BOOST_TEST(credit_bytes(message(table)) == 2U * 24 + 5U * 4 + (2 + 3) + 2);
   table.sampling.resize(2);
   table.sampling[1].options.bias = {{1, 0.5F}, {2, 0.5F}, {3, 0.5F}};
-  BOOST_TEST(credit_bytes(message(table)) == 2U * 24 + 5U * 4 + (2 + 3) + 2 + 2 * 56 + 3 * 8);
+  BOOST_TEST(credit_bytes(message(table)) == 2U * 24 + 5U * 4 + (2 + 3) + 2 + 2 * 60 + 3 * 8);
   table.sampling.clear();
   table.prefixes.resize(3);
   table.dropped.resize(2);

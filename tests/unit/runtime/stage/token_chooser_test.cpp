@@ -5,6 +5,7 @@
 
 #include <boost/test/unit_test.hpp>
 #include <random>
+#include <set>
 
 using namespace cedar;
 using stage::token_chooser;
@@ -14,6 +15,7 @@ namespace {
 
 constexpr request_id one{1}, two{2};
 constexpr std::uint32_t vocabulary = 8;
+constexpr token_id end = 5;
 
 flow::row_span span_of(request_id request, std::uint32_t first, std::uint32_t rows) {
   return {request, first, rows, rows - 1, 0};
@@ -71,14 +73,14 @@ std::string refusal(token_chooser& chooser, const flow::step_table& table) {
 BOOST_AUTO_TEST_SUITE(token_chooser_and_history)
 
 BOOST_AUTO_TEST_CASE(requests_without_options_get_the_arg_max_and_are_not_remembered) {
-  token_chooser chooser;
+  token_chooser chooser(end);
   run(chooser, table_of(one, 0, {1, 2, 3}));
   BOOST_TEST(chooser.requests() == 0U);
   BOOST_TEST(chooser.choose(one, 2, std::vector<float>{0, 3, 1, 3, 0, 0, 0, 0}) == 1);
 }
 
 BOOST_AUTO_TEST_CASE(tokens_of_the_answer_are_counted_row_by_row) {
-  token_chooser chooser;
+  token_chooser chooser(end);
   flow::step_table first = table_of(one, 0, {7, 7, 1});
   first.sampling = {counting(one, 3)};
   run(chooser, first);
@@ -93,7 +95,7 @@ BOOST_AUTO_TEST_CASE(tokens_of_the_answer_are_counted_row_by_row) {
 }
 
 BOOST_AUTO_TEST_CASE(a_span_that_begins_earlier_cuts_back) {
-  token_chooser chooser;
+  token_chooser chooser(end);
   flow::step_table first = table_of(one, 0, {1, 7, 7, 7, 7});
   first.sampling = {counting(one, 1)};
   run(chooser, first);
@@ -107,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_span_that_begins_earlier_cuts_back) {
 }
 
 BOOST_AUTO_TEST_CASE(a_request_that_begins_again_has_the_options_of_the_new_beginning) {
-  token_chooser chooser;
+  token_chooser chooser(end);
   flow::step_table first = table_of(one, 0, {1, 7, 7});
   first.sampling = {counting(one, 1)};
   run(chooser, first);
@@ -117,7 +119,7 @@ BOOST_AUTO_TEST_CASE(a_request_that_begins_again_has_the_options_of_the_new_begi
 }
 
 BOOST_AUTO_TEST_CASE(requests_of_one_step_have_their_own_options_and_tokens) {
-  token_chooser chooser;
+  token_chooser chooser(end);
   flow::step_table first = table_of({span_of(one, 0, 2), span_of(two, 0, 3)}, {1, 7, 7, 7, 1});
   first.sampling = {counting(two, 0), counting(one, 1)};
   run(chooser, first);
@@ -134,7 +136,7 @@ BOOST_AUTO_TEST_CASE(requests_of_one_step_have_their_own_options_and_tokens) {
 }
 
 BOOST_AUTO_TEST_CASE(the_noise_is_that_of_the_position_after_the_row) {
-  token_chooser chooser;
+  token_chooser chooser(end);
   flow::step_table first = table_of(one, 0, {1});
   first.sampling = {{one, 1, {}}};
   first.sampling[0].options.temperature = 1;
@@ -147,8 +149,32 @@ BOOST_AUTO_TEST_CASE(the_noise_is_that_of_the_position_after_the_row) {
                model::choose_token(logits, first.sampling[0].options, {}, position + 1, scratch));
 }
 
+BOOST_AUTO_TEST_CASE(an_answer_does_not_end_before_its_least_tokens) {
+  std::vector<float> logits(vocabulary, 0.0F);
+  logits[end] = 9;
+  logits[6] = 1;
+  for (const float temperature : {0.0F, 1.0F}) {
+    token_chooser chooser(end);
+    flow::step_table first = table_of(one, 0, {1, 2, 3});
+    first.sampling = {{one, 3, {}}};
+    first.sampling[0].options.temperature = temperature;
+    first.sampling[0].options.tokens_min = 40;
+    run(chooser, first);
+    // The row at position 2 chooses the first token of the answer, that at 41 the fortieth.
+    std::set<token_id> chosen;
+    for (std::uint32_t position = 2; position < 42; ++position)
+      chosen.insert(chooser.choose(one, position, logits));
+    BOOST_TEST(!chosen.contains(end));
+    BOOST_TEST((chosen.size() > 1) == (temperature > 0));
+    int ended = 0;
+    for (std::uint32_t position = 42; position < 82; ++position)
+      ended += chooser.choose(one, position, logits) == end ? 1 : 0;
+    BOOST_TEST(ended > 35);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(tables_that_make_no_sense_are_malformed_and_change_nothing) {
-  token_chooser chooser;
+  token_chooser chooser(end);
   flow::step_table first = table_of(one, 0, {1, 7, 7});
   first.sampling = {counting(one, 1)};
   run(chooser, first);

@@ -270,12 +270,12 @@ BOOST_AUTO_TEST_CASE(prefixes_of_step_tables) {
 BOOST_AUTO_TEST_CASE(sampling_of_step_tables) {
   const auto begin = packed_span(0, 2, 1) + zeros(8);
   const auto biases = [](std::uint32_t count) {
-    std::vector<std::byte> out(56);
-    std::memcpy(out.data() + 52, &count, 4);
+    std::vector<std::byte> out(60);
+    std::memcpy(out.data() + 56, &count, 4);
     return out;
   };
   BOOST_TEST(decode(forge(step_table(1, 2, 0, 0, 1), begin + biases(1) + zeros(8))).has_value());
-  check_malformed(step_table(1, 2, 0, 0, 1), begin + zeros(55), "stepTable.sampling");
+  check_malformed(step_table(1, 2, 0, 0, 1), begin + zeros(59), "stepTable.sampling");
   check_malformed(step_table(1, 2, 0, 0, u32_max), begin + biases(0), "stepTable.sampling");
   check_malformed(step_table(1, 2, 0, 0, 2), begin + biases(7) + zeros(56), "stepTable.sampling");
   check_malformed(step_table(1, 2, 0, 0, 1), begin + biases(1) + zeros(7), "stepTable.sampling");

@@ -25,11 +25,17 @@ inline flow::step_table sample_step_table() {
       step_id{11}, epoch_id{2},          sample_spans(),      {5, 6, 7, -1, 2147483647},
       {1, 2, 3},   /*want_logits*/ true, {"L3.attn.out", ""}, {}};
   table.sampling = {{request_id{9}, 2, {}}, {request_id{0x1122334455667788}, 9, {}}};
-  table.sampling[1].options = {0.7F,  40,
-                               0.9F,  0.05F,
-                               1.1F,  0.25F,
-                               -0.5F, ~std::uint64_t{0} - 4,
-                               3,     {{17, -100.0F}, {2, 1.5F}}};
+  table.sampling[1].options = {0.7F,
+                               40,
+                               0.9F,
+                               0.05F,
+                               1.1F,
+                               0.25F,
+                               -0.5F,
+                               ~std::uint64_t{0} - 4,
+                               3,
+                               21,
+                               {{17, -100.0F}, {2, 1.5F}}};
   table.prefixes = {{request_id{9}, prefix_id{0x99aabbccddeeff00}}};
   table.dropped = {prefix_id{4}, prefix_id{~std::uint64_t{0}}};
   return table;
