@@ -39,7 +39,7 @@ answer_delta answer::take(const std::string& text, bool last) {
   const auto add_text = [&](const std::string& more) {
     if (stopped()) return;
     decoded_ += characters(more);
-    out.text += matcher_.push(more);
+    out.text += tokens_ < tokens_min_ ? more : matcher_.push(more);
   };
   if (parser_) {
     auto deltas = parser_->push(text);
@@ -64,6 +64,17 @@ void answer::release_tokens(answer_delta& to, bool all) {
     to.tokens.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
+}
+
+prompt_score score_of(token_id given, std::span<const float> logits, std::uint32_t top) {
+  const float own = logits[static_cast<std::size_t>(given)];
+  const double largest = *std::ranges::max_element(logits);
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(logit - largest);
+  prompt_score out{{given, static_cast<float>(own - largest - std::log(sum))}, 1, {}};
+  for (const float logit : logits) out.rank += logit > own ? 1 : 0;
+  out.top = most_probable(logits, top);
+  return out;
 }
 
 std::vector<token_score> most_probable(std::span<const float> logits, std::uint32_t count) {

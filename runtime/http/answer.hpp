@@ -53,10 +53,13 @@ class answer {
  public:
   /// `vocabulary` outlives the answer. `scored`: tokens' scores are wanted. `chat`: how the prompt
   /// of a chat ended; nothing: the answer is plain text. Stop strings are looked for in what a
-  /// person is told, not in reasoning and calls.
+  /// person is told, not in reasoning and calls, and not before the answer has `tokens_min` tokens.
   answer(const text::tokenizer& vocabulary, std::vector<std::string> stops, bool scored,
-         std::optional<text::chat_mode> chat = std::nullopt)
-      : decoder_(vocabulary, {.skip_special = true}), matcher_(std::move(stops)), scored_(scored) {
+         std::optional<text::chat_mode> chat = std::nullopt, std::uint32_t tokens_min = 0)
+      : decoder_(vocabulary, {.skip_special = true}),
+        matcher_(std::move(stops)),
+        scored_(scored),
+        tokens_min_(tokens_min) {
     if (chat) parser_.emplace(*chat);
   }
 
@@ -77,11 +80,20 @@ class answer {
   std::optional<text::completion_stream> parser_;
   stop_matcher matcher_;
   bool scored_;
+  std::uint32_t tokens_min_;
   std::uint32_t tokens_ = 0;
   std::size_t decoded_ = 0;  ///< characters of the text, held back or not
   std::size_t released_ = 0;  ///< characters
   std::deque<scored_token> waiting_;
 };
+
+/// A token of a prompt, by the logits of the row before it.
+struct prompt_score {
+  token_score given;
+  std::uint32_t rank = 0;  ///< 1: the most probable one
+  std::vector<token_score> top;  ///< best first
+};
+prompt_score score_of(token_id given, std::span<const float> logits, std::uint32_t top);
 
 /// The `count` most probable of `logits` with their log-probabilities; of equals the lower id
 /// first.

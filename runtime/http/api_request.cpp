@@ -95,6 +95,15 @@ void read_stream(body_reader& body, generation_ask& to) {
   }
 }
 
+void read_prompt_logprobs(body_reader& body, generation_ask& to) {
+  std::uint32_t count = 0;
+  if (!body.whole("prompt_logprobs", 0, top_logprobs_max, count)) return;
+  to.prompt_logprobs = count;
+  if (to.stream)
+    body.mistake("prompt_logprobs",
+                 "'prompt_logprobs' come with a whole answer, not with a stream");
+}
+
 std::optional<std::vector<token_id>> token_ids_of(const json& list) {
   if (!list.is_array() || list.empty()) return std::nullopt;
   std::vector<token_id> out;
@@ -134,13 +143,19 @@ void read_generation(body_reader& body, std::initializer_list<const char*> max_t
   body.whole("n", 1, choices_max, to.n);
   for (const char* name : max_tokens_names) {
     std::uint32_t count = 0;
-    if (body.whole(name, 1, tokens_max, count)) to.new_tokens_max = count;
+    if (!body.whole(name, 1, tokens_max, count)) continue;
+    to.new_tokens_max = count;
+    to.new_tokens_member = name;
   }
+  if (body.whole("min_tokens", 0, tokens_max, to.sampling.tokens_min) && to.new_tokens_max &&
+      to.sampling.tokens_min > *to.new_tokens_max)
+    body.mistake("min_tokens", "'min_tokens' must not be more than '" + to.new_tokens_member + "'");
   body.flag("ignore_eos", to.ignore_eos);
   read_stream(body, to);
   read_mode(body, to);
   read_timeout(body, to);
   read_stops(body, to.stops);
+  read_prompt_logprobs(body, to);
   read_sampling(body, to);
   body.ignore({"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key",
                "prompt_cache_retention"});
@@ -151,7 +166,7 @@ api_result<completion_ask> parse_completion(std::string_view text) {
   if (!body) return tl::unexpected(body.error());
   body_reader reader(*body);
   completion_ask out;
-  out.new_tokens_max = completion_tokens_default;
+  out.new_tokens_default = completion_tokens_default;
   read_generation(reader, {"max_tokens"}, out);
   read_prompts(reader, out.prompts);
   out.logprobs = reader.whole("logprobs", 0, top_logprobs_max, out.top_logprobs);

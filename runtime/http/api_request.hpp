@@ -32,7 +32,9 @@ inline constexpr double timeout_s_max = 1e9;
 struct generation_ask {
   std::string model;
   std::uint32_t n = 1;
-  std::optional<std::uint32_t> new_tokens_max;
+  std::optional<std::uint32_t> new_tokens_max;  ///< nothing: new_tokens_default
+  std::string new_tokens_member = "max_tokens";  ///< what the client calls it
+  std::uint32_t new_tokens_default = 0;  ///< or less where less fits; 0: as many as fit
   bool ignore_eos = false;
   std::optional<session::prefill_mode> mode;  ///< nothing: the server's
   bool stream = false;
@@ -40,6 +42,8 @@ struct generation_ask {
   std::vector<std::string> stops;
   bool logprobs = false;
   std::uint32_t top_logprobs = 0;
+  /// Scores of the prompt's tokens, with so many of the most probable ones. Only in mode exact.
+  std::optional<std::uint32_t> prompt_logprobs;
   /// Without seed and choice. Temperature is 1 unless the request says otherwise.
   flow::sampling_options sampling;
   std::optional<std::uint64_t> seed;

@@ -61,6 +61,28 @@ json logprobs_of(const choice_text& choice, response_kind kind, const text::toke
                                      : completion_logprobs(choice, vocabulary);
 }
 
+/// As vLLM has them: an object a position, scores by token id.
+json prompt_logprobs(const choice_text& choice, const text::tokenizer& vocabulary) {
+  json out = json::array();
+  for (const std::optional<prompt_score>& one : choice.prompt) {
+    json& scores = out.emplace_back(nullptr);
+    if (!one) continue;
+    const auto add = [&](const token_score& score, std::uint32_t rank) {
+      scores[std::to_string(score.token)] = {
+          {"logprob", score.log_probability},
+          {"rank", rank},
+          {"decoded_token", text::to_valid_utf8(bytes_of(score.token, vocabulary))}};
+    };
+    add(one->given, one->rank);
+    std::uint32_t rank = 0;
+    for (const token_score& score : one->top) {
+      ++rank;
+      if (score.token != one->given.token) add(score, rank);
+    }
+  }
+  return out;
+}
+
 json finish_of(const choice_text& choice) {
   return choice.finish_reason.empty() ? json(nullptr) : json(choice.finish_reason);
 }
@@ -118,6 +140,7 @@ json whole_choice(const choice_text& choice, const response_head& head,
     out["text"] = choice.text;
   }
   out["logprobs"] = logprobs_of(choice, kind, vocabulary);
+  if (!choice.prompt.empty()) out["prompt_logprobs"] = prompt_logprobs(choice, vocabulary);
   out["finish_reason"] = finish_of(choice);
   return out;
 }

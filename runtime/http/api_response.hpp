@@ -41,6 +41,8 @@ struct choice_text {
   bool first = false;  ///< chat chunk: the first one, which names the role
   bool scored = false;
   std::vector<scored_token> tokens;
+  /// Of the prompt, if they were asked for: by position, of the first token none.
+  std::vector<std::optional<prompt_score>> prompt;
   std::string finish_reason;  ///< empty: not finished
 };
 

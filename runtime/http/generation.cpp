@@ -15,8 +15,13 @@ void generation::start() {
   setting_.counters.prompt_taken(order_.prompt_tokens);
   choices_.reserve(order_.requests.size());
   for (std::size_t i = 0; i < order_.requests.size(); ++i) {
-    choice& made = choices_.emplace_back(
-        answer(setting_.vocabulary, order_.stops, order_.scored, order_.chat));
+    const session::generation_request& request = order_.requests[i];
+    choice& made = choices_.emplace_back(answer(setting_.vocabulary, order_.stops, order_.scored,
+                                                order_.chat, request.sampling.tokens_min));
+    if (order_.prompt_logprobs && request.sampling.choice == 0) {
+      made.prompt = request.prompt;
+      made.whole.prompt.resize(request.prompt.size());
+    }
     made.whole.index = static_cast<std::uint32_t>(i);
     made.whole.first = true;
     made.whole.scored = order_.scored;
@@ -29,7 +34,7 @@ session::request_events generation::events_of(std::size_t index) {
   // SHARED: with the pipeline's events, until the request has ended.
   const auto self = shared_from_this();
   return {[self, index](const session::row_event& row) {
-            if (row.in_prompt) return;
+            if (row.in_prompt) return self->score_prompt(index, row);
             // The row's logits are gone when this returns.
             std::vector<token_score> top;
             if (!row.logits.empty()) top = most_probable(row.logits, self->order_.top_logprobs);
@@ -45,6 +50,17 @@ session::request_events generation::events_of(std::size_t index) {
           [self, index](const error& what) {
             self->setting_.post([self, index, what] { self->take_failure(index, what); });
           }};
+}
+
+void generation::score_prompt(std::size_t index, const session::row_event& row) {
+  const std::vector<token_id>& prompt = choices_[index].prompt;
+  const std::size_t position = std::size_t{row.position} + 1;
+  if (position >= prompt.size() || row.logits.empty()) return;
+  setting_.post(
+      [self = shared_from_this(), index, position,
+       score = score_of(prompt[position], row.logits, *order_.prompt_logprobs)]() mutable {
+        self->choices_[index].whole.prompt[position] = std::move(score);
+      });
 }
 
 void generation::take_row(std::size_t index, const session::row_event& row,

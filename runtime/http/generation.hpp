@@ -55,6 +55,7 @@ class generation : public std::enable_shared_from_this<generation> {
     request_id request;
     answer text;
     choice_text whole;  ///< what the client has, or will have
+    std::vector<token_id> prompt;  ///< whose scores are wanted; else empty
     std::string finish_reason;  ///< as the pipeline said
     std::uint64_t tokens = 0;
     std::uint64_t drafted_tokens = 0;
@@ -66,6 +67,8 @@ class generation : public std::enable_shared_from_this<generation> {
 
   session::request_events events_of(std::size_t index);
   void take_row(std::size_t index, const session::row_event& row, std::vector<token_score> top);
+  /// The row before a prompt's token; in the pipeline's thread.
+  void score_prompt(std::size_t index, const session::row_event& row);
   void take_end(std::size_t index, const session::usage& used);
   void take_failure(std::size_t index, const error& what);
   /// Tells the client instead of the rest of the answer; `how` goes to the metrics.

@@ -107,14 +107,19 @@ api_result<std::uint32_t> order_maker::new_tokens_of(const generation_ask& ask, 
   const auto room_for = [&](std::uint64_t positions) {
     return static_cast<std::uint32_t>(positions - length + 1);
   };
-  const std::uint32_t room = room_for(std::min<std::uint64_t>(limits_.context_max, held));
-  if (!ask.new_tokens_max) return room;
-  const std::uint32_t wanted = std::min(*ask.new_tokens_max, room_for(limits_.context_max));
+  const bool kv_is_less = held < limits_.context_max;
+  const std::uint64_t most = kv_is_less ? held : limits_.context_max;
+  const std::uint32_t room = room_for(most);
+  if (!ask.new_tokens_max)
+    return ask.new_tokens_default == 0 ? room : std::min(room, ask.new_tokens_default);
+  const std::uint32_t wanted = *ask.new_tokens_max;
   if (wanted > room)
-    return too_long(fmt::format("a prompt of {} tokens and an answer of {} take {} positions, the "
-                                "KV of this server holds {}; ask for at most {} tokens",
-                                length, wanted, length + wanted - 1, held, room),
-                    "max_tokens");
+    return too_long(
+        fmt::format("a prompt of {} tokens and an answer of {} take {} positions, the {} holds {}; "
+                    "ask for at most {} tokens",
+                    length, wanted, length + wanted - 1,
+                    kv_is_less ? "KV of this server" : "context", most, room),
+        ask.new_tokens_member.c_str());
   return wanted;
 }
 
@@ -128,19 +133,26 @@ api_result<generation_order> order_maker::make(
         "invalid_request_error", "model", "model_not_found", 0});
   if (const auto sane = flow::check(ask.sampling, limits_.vocabulary); !sane)
     return tl::unexpected(bad_request(sane.error().message));
+  const session::prefill_mode mode = ask.mode.value_or(model_.mode);
+  if (ask.prompt_logprobs && mode != session::prefill_mode::exact)
+    return tl::unexpected(
+        bad_request(fmt::format("'prompt_logprobs' need \"mode\": \"exact\": in mode {} not every "
+                                "row of a prompt has logits",
+                                session::to_string(mode)),
+                    "prompt_logprobs"));
   generation_order out;
   out.head = head_of(kind, model_);
   out.stops = ask.stops;
   out.scored = ask.logprobs;
   out.top_logprobs = ask.top_logprobs;
+  out.prompt_logprobs = ask.prompt_logprobs;
   out.stream = ask.stream;
   out.include_usage = ask.include_usage;
   out.time_limit = ask.time_limit;
 
   session::generation_request request;
-  request.mode = ask.mode.value_or(model_.mode);
+  request.mode = mode;
   request.ignore_eos = ask.ignore_eos;
-  request.want_logits = ask.top_logprobs > 0;
   request.sampling = ask.sampling;
   if (ask.sampling.temperature > 0) {
     // Drawn seeds have 53 bits, so that whoever reads JSON numbers as doubles gets them back whole.
@@ -155,6 +167,9 @@ api_result<generation_order> order_maker::make(
     request.new_tokens_max = *new_tokens;
     out.prompt_tokens += length;
     for (request.sampling.choice = 0; request.sampling.choice < ask.n; ++request.sampling.choice) {
+      const bool scores_prompt = ask.prompt_logprobs && request.sampling.choice == 0;
+      request.want_logits = ask.top_logprobs > 0 || scores_prompt;
+      request.prompt_logits = scores_prompt ? length : 1;
       out.requests.push_back(request);
       out.tokens_most += std::uint64_t{length} + request.new_tokens_max;
     }

@@ -33,6 +33,8 @@ struct generation_order {
   std::optional<text::chat_mode> chat;  ///< nothing: plain text
   bool scored = false;
   std::uint32_t top_logprobs = 0;
+  /// Scores of the prompt, with so many of the most probable tokens, with choice 0 of each prompt.
+  std::optional<std::uint32_t> prompt_logprobs;
   bool stream = false;
   bool include_usage = false;
   std::optional<std::chrono::milliseconds> time_limit;  ///< as the client asked
@@ -54,8 +56,9 @@ class order_maker {
 
   /// Errors: 404 (another model), 400 (a prompt that does not fit the context or the vocabulary,
   /// or names the image token; images as read_images() refuses them; a prompt and an answer that
-  /// all KV there is could not hold; sampling options beyond their rules). An answer that the
-  /// client did not limit is limited to what fits.
+  /// the context, or all KV there is, could not hold; sampling options beyond their rules; scores
+  /// of a prompt that is not run exactly). An answer that the client did not limit is limited to
+  /// what fits.
   api_result<generation_order> make(const completion_ask& ask) const;
   api_result<generation_order> make(const chat_ask& ask) const;
 

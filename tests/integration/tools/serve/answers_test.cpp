@@ -123,6 +123,48 @@ BOOST_AUTO_TEST_CASE(ends_before_a_stop_string) {
   BOOST_TEST(shared().completion(ask) == whole.substr(0, whole.find(stop)));
 }
 
+BOOST_AUTO_TEST_CASE(goes_on_to_its_least_tokens) {
+  const auto asked = [](std::uint32_t least) {
+    const json ask{{"model", "cedar-tiny"},
+                   {"messages", {{{"role", "user"}, {"content", "What is your name?"}}}},
+                   {"temperature", 0},
+                   {"max_tokens", 60},
+                   {"min_tokens", least}};
+    return json::parse(shared().post("/v1/chat/completions", ask).body);
+  };
+  const auto text = [](const json& answer) {
+    return answer.at("choices").at(0).at("message").at("content").get<std::string>();
+  };
+  const json brief = asked(0);
+  const int tokens = brief.at("usage").at("completion_tokens");
+  BOOST_TEST(tokens < 30);
+  BOOST_TEST(text(asked(5)) == text(brief));
+  const json longer = asked(40);
+  BOOST_TEST(longer.at("usage").at("completion_tokens") >= 40);
+  BOOST_TEST(text(longer).starts_with(text(brief)));
+}
+
+BOOST_AUTO_TEST_CASE(scores_a_prompt_whatever_is_kept) {
+  const server keeping({"--prefix-positions", "4096"}, std::nullopt);
+  std::string story;
+  for (int i = 0; i < 80; ++i) story += "Once upon a time there was a little cat. ";
+  json ask = greedy(story, 2);
+  keeping.completion(ask);
+  keeping.completion(ask);
+  BOOST_TEST(keeping.metric("cedar_prefix_hits_total") == 1);
+  ask["prompt_logprobs"] = 1;
+  const auto scores = [&](const server& of) {
+    return json::parse(of.post("/v1/completions", ask).body)
+        .at("choices")
+        .at(0)
+        .at("prompt_logprobs");
+  };
+  const json seen = scores(keeping);
+  BOOST_TEST(seen.size() > 700U);
+  BOOST_TEST(std::ranges::count(seen, json(nullptr)) == 1);
+  BOOST_TEST(seen == scores(shared()));
+}
+
 BOOST_AUTO_TEST_CASE(gives_the_same_choices_for_the_same_seed) {
   json ask = greedy("Once upon a time", 24);
   ask["temperature"] = 1.5;

@@ -65,6 +65,17 @@ BOOST_AUTO_TEST_CASE(ends_at_a_stop_string_over_token_boundaries) {
   BOOST_TEST(all.tokens.size() < made.tokens());
 }
 
+BOOST_AUTO_TEST_CASE(does_not_end_before_its_least_tokens) {
+  const std::string text = "a fox and a fox";
+  answer at_once(vocabulary(), {" fox"}, false);
+  BOOST_TEST(all_of(at_once, text).text == "a");
+  const auto before_second = static_cast<std::uint32_t>(ids_of("a fox and").size());
+  answer later(vocabulary(), {" fox"}, false, std::nullopt, before_second);
+  BOOST_TEST(all_of(later, text).text == "a fox and a");
+  answer never(vocabulary(), {" fox"}, false, std::nullopt, 1000);
+  BOOST_TEST(all_of(never, text).text == text);
+}
+
 BOOST_AUTO_TEST_CASE(keeps_no_scores_unless_asked) {
   answer made(vocabulary(), {}, false);
   BOOST_TEST(all_of(made, "A fox.").tokens.empty());

@@ -35,7 +35,9 @@ BOOST_AUTO_TEST_CASE(has_the_defaults_of_the_interface) {
   const completion_ask ask = accepted(R"({"model": "m", "prompt": "hello"})");
   BOOST_TEST(std::get<std::string>(ask.prompts.at(0)) == "hello");
   BOOST_TEST(ask.n == 1U);
-  BOOST_TEST(ask.new_tokens_max.value() == 16U);
+  BOOST_TEST(!ask.new_tokens_max.has_value());
+  BOOST_TEST(ask.new_tokens_default == 16U);
+  BOOST_TEST(!ask.prompt_logprobs.has_value());
   BOOST_TEST(ask.sampling.temperature == 1.0F);
   BOOST_TEST(ask.sampling.top_p == 1.0F);
   BOOST_TEST(!ask.seed.has_value());
@@ -52,7 +54,7 @@ BOOST_AUTO_TEST_CASE(takes_every_member) {
     "include_obfuscation": false}, "stop": ["a", "b"], "logprobs": 2,
     "temperature": 0, "top_p": 0.5, "min_p": 0.1, "top_k": 40, "presence_penalty": -1,
     "frequency_penalty": 1, "repetition_penalty": 1.1, "logit_bias": {"17": -2.5}, "seed": 9,
-    "timeout": 2.5, "mode": "bounded", "best_of": 3, "user": "somebody", "echo": null})");
+    "timeout": 2.5, "min_tokens": 4, "mode": "bounded", "best_of": 3, "user": "somebody", "echo": null})");
   BOOST_TEST((std::get<std::vector<token_id>>(ask.prompts.at(0)) == std::vector<token_id>{5, 6}));
   BOOST_TEST(std::get<std::string>(ask.prompts.at(1)) == "text");
   BOOST_TEST(ask.n == 3U);
@@ -64,6 +66,10 @@ BOOST_AUTO_TEST_CASE(takes_every_member) {
   BOOST_TEST(ask.top_logprobs == 2U);
   BOOST_TEST(ask.sampling.temperature == 0.0F);
   BOOST_TEST(ask.sampling.top_k == 40U);
+  BOOST_TEST(ask.sampling.tokens_min == 4U);
+  BOOST_TEST(
+      accepted(R"({"model": "m", "prompt": "p", "prompt_logprobs": 3})").prompt_logprobs.value() ==
+      3U);
   BOOST_TEST((ask.sampling.bias == std::vector<flow::token_bias>{{17, -2.5F}}));
   BOOST_TEST(ask.seed.value() == 9U);
   BOOST_TEST(ask.time_limit.value().count() == 2500);
@@ -86,6 +92,18 @@ BOOST_AUTO_TEST_CASE(names_the_wrong_member) {
       {R"({"model": "m", "prompt": [1, -2]})", "prompt"},
       {R"({"model": "m", "prompt": "p", "max_tokens": 0})", "max_tokens"},
       {R"({"model": "m", "prompt": "p", "max_tokens": 1.5})", "max_tokens"},
+      {R"({"model": "m", "prompt": "p", "max_tokens": 4, "min_tokens": 5})", "min_tokens"},
+      {R"({"model": "m", "prompt": "p", "min_tokens": -1})", "min_tokens"},
+      {R"({"model": "m", "prompt": "p", "prompt_logprobs": 21})", "prompt_logprobs"},
+      {R"({"model": "m", "prompt": "p", "prompt_logprobs": 0, "stream": true})", "prompt_logprobs"},
+      {R"({"model": "m", "prompt": "p", "n": 17})", "n"},
+      {R"({"model": "m", "prompt": "p", "stop": ""})", "stop"},
+      {R"({"model": "m", "prompt": "p", "stop": ["a", ""]})", "stop"},
+      {R"({"model": "m", "prompt": "p", "ignore_eos": 1})", "ignore_eos"},
+      {R"({"model": "m", "prompt": "p", "frequency_penalty": 3})", "frequency_penalty"},
+      {R"({"model": "m", "prompt": "p", "presence_penalty": "x"})", "presence_penalty"},
+      {R"({"model": "m", "prompt": "p", "repetition_penalty": 0})", "repetition_penalty"},
+      {R"({"model": "m", "prompt": "p", "logit_bias": {"1": 101}})", "logit_bias"},
       {R"({"model": "m", "prompt": "p", "temperature": 2.1})", "temperature"},
       {R"({"model": "m", "prompt": "p", "top_p": 0})", "top_p"},
       {R"({"model": "m", "prompt": "p", "seed": -1})", "seed"},

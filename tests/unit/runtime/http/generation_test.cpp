@@ -6,6 +6,8 @@
 #include <deque>
 #include <map>
 
+#include "runtime/http/chat_request.hpp"
+
 using namespace cedar;
 using namespace cedar::http;
 using nlohmann::json;
@@ -44,6 +46,17 @@ class scripted_service final : public session::generation_service {
     open.at(ticket).on_finished(used);
     open.erase(ticket);
   }
+  /// The model chooses the end of sequence after `tokens` tokens.
+  void end(std::uint64_t ticket, std::uint32_t tokens) {
+    session::row_event row;
+    row.token = 1;
+    row.finish = session::finish_reason::stop;
+    open.at(ticket).on_row(row);
+    session::usage used;
+    used.completion_tokens = tokens;
+    open.at(ticket).on_finished(used);
+    open.erase(ticket);
+  }
   void fail_one(std::uint64_t ticket, errc code, const std::string& text) {
     open.at(ticket).on_failed({code, text});
     open.erase(ticket);
@@ -67,8 +80,11 @@ struct fixture {
   std::optional<api_error> refused;
   std::shared_ptr<generation> made;
 
-  void ask(const std::string& text) {
-    const auto parsed = parse_completion(text);
+  void ask(const std::string& text) { begin(parse_completion(text)); }
+  void ask_chat(const std::string& text) { begin(parse_chat(text)); }
+
+  template <class Parsed>
+  void begin(const Parsed& parsed) {
     BOOST_REQUIRE_MESSAGE(parsed, (parsed ? "" : parsed.error().message));
     auto order = order_maker(model, vocabulary(), limits).make(*parsed);
     BOOST_REQUIRE_MESSAGE(order, (order ? "" : order.error().message));
@@ -164,6 +180,63 @@ BOOST_AUTO_TEST_CASE(streams_what_is_certain) {
   service.fail_one(1, errc::cancelled, "cancelled");
   settle();
   BOOST_TEST(door.requests() == 0U);
+}
+
+const std::string two_calls =
+    "Let me look.\n\n<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"look\">\n"
+    "<｜DSML｜ parameter name=\"at\" string=\"true\">the \"sea\"</｜DSML｜ parameter>\n"
+    "<｜DSML｜ parameter name=\"days\" string=\"false\">[1, 2]</｜DSML｜ parameter>\n"
+    "</｜DSML｜ invoke>\n<｜DSML｜ invoke name=\"wait\">\n\n</｜DSML｜ invoke>\n"
+    "</｜DSML｜ calls>";
+
+BOOST_AUTO_TEST_CASE(gives_calls_of_tools_apart) {
+  ask_chat(R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})");
+  service.say(1, two_calls, false);
+  service.end(1, 99);
+  settle();
+  const json choice = json::parse(body).at("choices").at(0);
+  BOOST_TEST(choice.at("finish_reason") == "tool_calls");
+  BOOST_TEST(choice.at("message").at("content") == "Let me look.");
+  const json& calls = choice.at("message").at("tool_calls");
+  BOOST_REQUIRE_EQUAL(calls.size(), 2U);
+  BOOST_TEST(calls[0].at("type") == "function");
+  BOOST_TEST(calls[0].at("function").at("name") == "look");
+  BOOST_TEST(json::parse(calls[0].at("function").at("arguments").get<std::string>()) ==
+             json::parse(R"({"at": "the \"sea\"", "days": [1, 2]})"));
+  BOOST_TEST(calls[1].at("function").at("name") == "wait");
+  BOOST_TEST(calls[1].at("function").at("arguments") == "{}");
+  BOOST_TEST(calls[0].at("id") != calls[1].at("id"));
+}
+
+BOOST_AUTO_TEST_CASE(streams_calls_of_tools_without_a_tag) {
+  ask_chat(R"({"model": "m", "stream": true, "messages": [{"role": "user", "content": "Hi"}]})");
+  service.say(1, two_calls, false);
+  service.end(1, 99);
+  settle();
+  std::string content, reason;
+  std::map<int, json> calls;
+  for (const json& chunk : chunks()) {
+    const json& choice = chunk.at("choices").at(0);
+    content += choice.at("delta").value("content", "");
+    if (choice.at("finish_reason").is_string()) reason = choice.at("finish_reason");
+    for (const json& part : choice.at("delta").value("tool_calls", json::array())) {
+      const auto [known, first] = calls.try_emplace(part.at("index").get<int>(), part);
+      // Only the first part of a call names it.
+      BOOST_TEST(part.contains("id") == first);
+      BOOST_TEST(part.at("function").contains("name") == first);
+      if (first) continue;
+      known->second["function"]["arguments"] =
+          known->second["function"]["arguments"].get<std::string>() +
+          part.at("function").at("arguments").get<std::string>();
+    }
+  }
+  BOOST_TEST(content == "Let me look.");
+  BOOST_TEST(reason == "tool_calls");
+  BOOST_REQUIRE_EQUAL(calls.size(), 2U);
+  BOOST_TEST(json::parse(calls[0].at("function").at("arguments").get<std::string>()) ==
+             json::parse(R"({"at": "the \"sea\"", "days": [1, 2]})"));
+  BOOST_TEST(calls[1].at("function").at("name") == "wait");
+  BOOST_TEST(events.find("DSML") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(tells_a_failure_before_and_in_a_stream) {
@@ -270,7 +343,9 @@ BOOST_AUTO_TEST_CASE(refuses_prompts_that_do_not_fit) {
   const auto longer = order_of(R"({"model": "m", "prompt": [1, 2, 3, 4, 5]})");
   BOOST_TEST(longer.error().code == "context_length_exceeded");
   BOOST_TEST(order_of(R"({"model": "m", "prompt": [4000]})").error().param == "prompt");
-  const auto fits = order_of(R"({"model": "m", "prompt": [1, 2, 3, 4], "max_tokens": 100})");
+  BOOST_TEST(order_of(R"({"model": "m", "prompt": [1, 2, 3, 4], "max_tokens": 2})").error().param ==
+             "max_tokens");
+  const auto fits = order_of(R"({"model": "m", "prompt": [1, 2, 3, 4]})");
   BOOST_REQUIRE(fits);
   BOOST_TEST(fits->requests.at(0).new_tokens_max == 1U);
   BOOST_TEST((fits->requests.at(0).mode == session::prefill_mode::exact));

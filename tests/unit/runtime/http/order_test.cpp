@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "runtime/http/chat_request.hpp"
+
 using namespace cedar;
 using namespace cedar::http;
 
@@ -45,15 +47,28 @@ void check_refused(std::size_t prompt_tokens, std::optional<std::uint32_t> new_t
   BOOST_TEST(order.error().message == text);
 }
 
+/// Of a completion that says nothing about its length.
+std::uint32_t default_of(std::size_t prompt_tokens) {
+  static const served_model model{"m", "f", 1, {}};
+  const session::service_limits limits{1000, 2048, 1};
+  auto ask = parse_completion(R"({"model": "m", "prompt": "x"})");
+  BOOST_REQUIRE(ask);
+  ask->prompts = {std::vector<token_id>(prompt_tokens, 20)};
+  return order_maker(model, vocabulary(), limits).make(*ask).value().requests.at(0).new_tokens_max;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(order)
 
 BOOST_AUTO_TEST_CASE(fits_the_context) {
   BOOST_TEST(new_tokens_of(10, 5, 0) == 5U);
-  BOOST_TEST(new_tokens_of(10, 5000, 0) == 991U);
+  BOOST_TEST(new_tokens_of(10, 991, 0) == 991U);
+  check_refused(10, 992, 0, "max_tokens",
+                "a prompt of 10 tokens and an answer of 992 take 1001 positions, the context holds "
+                "1000; ask for at most 991 tokens");
   BOOST_TEST(new_tokens_of(10, std::nullopt, 0) == 991U);
-  BOOST_TEST(new_tokens_of(1000, 5, 0) == 1U);
+  BOOST_TEST(new_tokens_of(1000, 1, 0) == 1U);
   check_refused(1001, 5, 0, "prompt",
                 "the prompt has 1001 tokens, the context holds 1000; shorten it");
 }
@@ -71,8 +86,20 @@ BOOST_AUTO_TEST_CASE(fits_the_kv) {
                 "the prompt has 257 tokens, the KV of this server holds 256 positions; shorten it");
 }
 
-BOOST_AUTO_TEST_CASE(is_not_refused_for_what_the_context_cuts_anyway) {
-  BOOST_TEST(new_tokens_of(100, 5000, 1024) == 901U);
+BOOST_AUTO_TEST_CASE(is_cut_where_nobody_said_how_long) {
+  BOOST_TEST(default_of(10) == 16U);
+  BOOST_TEST(default_of(995) == 6U);
+}
+
+BOOST_AUTO_TEST_CASE(names_the_member_that_the_client_used) {
+  static const served_model model{"m", "f", 1, {}};
+  const session::service_limits limits{1000, 2048, 1};
+  const auto ask = parse_chat(
+      R"({"model": "m", "messages": [{"role": "user", "content": "a"}], "max_completion_tokens": 1000})");
+  BOOST_REQUIRE(ask);
+  const auto order = order_maker(model, vocabulary(), limits).make(*ask);
+  BOOST_REQUIRE(!order);
+  BOOST_TEST(order.error().param == "max_completion_tokens");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
