@@ -30,7 +30,7 @@ void read_tools(body_reader& body, std::vector<text::chat_message>& messages) {
   if (choice != nullptr && *choice != "auto" && *choice != "none")
     body.mistake("tool_choice", R"('tool_choice' must be "auto" or "none")");
   const json* tools = body.find("tools");
-  if (tools == nullptr || tools->empty()) return;
+  if (tools == nullptr || *tools == json::array()) return;
   auto read = text::read_tools(*tools);
   if (!read) return body.mistake("tools", read.error().message);
   if (choice != nullptr && *choice == "none") return;

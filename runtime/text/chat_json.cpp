@@ -8,6 +8,7 @@
 #include "runtime/text/internal/chat_strings.hpp"
 #include "runtime/text/internal/chat_turns.hpp"
 #include "runtime/text/internal/python_json.hpp"
+#include "runtime/text/internal/tool_schema.hpp"
 
 namespace cedar::text {
 namespace {
@@ -141,6 +142,9 @@ result<tool_definition> read_tool(const ordered_json& tool) {
   if (!name_space) return fail(name_space.error());
   result<tool_name> name = read_name(function, name_space->name);
   if (!name) return fail(name.error().with("function"));
+  if (const ordered_json& parameters = member(function, "parameters"); !parameters.is_null())
+    if (const auto sound = internal::check_parameters(parameters); !sound)
+      return fail(sound.error().with("function"));
   tool_definition out{std::move(*name), std::move(name_space->description), function};
   out.function.erase("namespace");
   return out;

@@ -60,6 +60,18 @@ BOOST_AUTO_TEST_CASE(answers_at_once_unless_asked_to_reason) {
       (accepted(R"(, "thinking": {"type": "enabled"})").frame.mode == text::chat_mode::thinking));
 }
 
+BOOST_AUTO_TEST_CASE(takes_efforts_by_name_and_number) {
+  for (const auto& [word, effort] : {std::pair{R"("low")", 50U},
+                                     {R"("high")", 75U},
+                                     {R"("max")", 100U},
+                                     {"1", 1U},
+                                     {"100", 100U}}) {
+    const chat_ask ask = accepted(R"(, "reasoning_effort": )" + std::string(word));
+    BOOST_TEST((ask.frame.mode == text::chat_mode::thinking));
+    BOOST_TEST(ask.frame.effort == effort, word);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(puts_tools_in_front) {
   const std::string tool =
       R"([{"type": "function", "function": {"name": "look", "parameters": {}}}])";
@@ -88,6 +100,18 @@ BOOST_AUTO_TEST_CASE(names_the_wrong_member) {
       {begin + R"("modalities": ["text", "audio"]})", "modalities"},
       {begin + R"("top_logprobs": 2})", "top_logprobs"},
       {begin + R"("tools": [1]})", "tools"},
+      {begin + R"("tools": {}})", "tools"},
+      {begin + R"("tools": [{"type": "function", "function": {"name": "f", "parameters": 3}}]})",
+       "tools"},
+      {begin + R"("tools": [{"type": "function", "function": {"name": "f", "parameters":
+           {"properties": {"a": {"type": "text"}}}}}]})",
+       "tools"},
+      {begin + R"("tool_choice": "required"})", "tool_choice"},
+      {begin + R"("reasoning_effort": 0})", "reasoning_effort"},
+      {begin + R"("reasoning_effort": 101})", "reasoning_effort"},
+      {begin + R"("reasoning_effort": "50"})", "reasoning_effort"},
+      {begin + R"("max_completion_tokens": 0})", "max_completion_tokens"},
+      {begin + R"("min_tokens": -1})", "min_tokens"},
       {begin + R"("prompt": "x"})", "prompt"},
   };
   for (const auto& [body, param] : cases) BOOST_TEST(refused(body).param == param, body);

@@ -144,6 +144,45 @@ BOOST_AUTO_TEST_CASE(namespaces_must_not_contradict) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(parameters_of_tools_are_schemas) {
+  const auto read = [](const std::string& parameters) {
+    return read_tools(ordered_json::parse(
+        R"([{"type": "function", "function": {"name": "f", "parameters": )" + parameters + "}}]"));
+  };
+  for (const char* sound :
+       {"null", "{}", R"({"type": "object"})",
+        R"({"type": "object", "properties": {"city": {"type": "string", "description": "d"},
+            "days": {"type": ["integer", "null"], "minimum": 1, "enum": [1, 2]},
+            "any": true, "list": {"type": "array", "items": {"$ref": "#/$defs/one"}}},
+            "required": ["city"], "additionalProperties": false, "$defs": {"one": {"anyOf":
+            [{"type": "number"}, {"not": {}}]}}, "x-ours": 3})"})
+    BOOST_TEST(read(sound).has_value(), sound);
+  const std::vector<wrong> cases = {
+      {"3", "parameters: must be a JSON Schema, an object"},
+      {"[]", "parameters: must be a JSON Schema, an object"},
+      {"true", "parameters: must be a JSON Schema, an object"},
+      {R"({"type": "array"})",
+       "parameters.type: must be \"object\": a tool takes named parameters"},
+      {R"({"properties": ["a"]})", "parameters.properties: must be an object of schemas"},
+      {R"({"properties": {"a": "string"}})",
+       "parameters.properties.a: must be a JSON Schema: an object, true or false"},
+      {R"({"properties": {"a": {"type": "text"}}})",
+       "parameters.properties.a.type: must be null, boolean, object, array, number, integer or "
+       "string, or a list of these"},
+      {R"({"properties": {"a": {"items": 1}}})",
+       "parameters.properties.a.items: must be a JSON Schema: an object, true or false"},
+      {R"({"anyOf": []})", "parameters.anyOf: must be a list of schemas"},
+      {R"({"required": "a"})", "parameters.required: must be a list of names"},
+      {R"({"enum": "a"})", "parameters.enum: must be a list"},
+      {R"({"description": 1})", "parameters.description: must be a text"},
+  };
+  for (const wrong& one : cases) {
+    const auto tools = read(one.message);
+    BOOST_REQUIRE_MESSAGE(!tools.has_value(), one.message);
+    BOOST_TEST(tools.error().message == std::string("tools[0]: function: ") + one.reason);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(deep_nesting_is_refused_before_it_is_copied) {
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   const std::string text = refusal(

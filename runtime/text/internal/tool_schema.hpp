@@ -1,0 +1,15 @@
+// Whether a tool's parameters are a JSON Schema: what the model is shown, it takes for one.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/result.hpp"
+
+namespace cedar::text::internal {
+
+/// `schema`, of bounded depth, must be an object that describes an object. Known keywords must have
+/// values of their kind, all the way down; unknown ones are left alone. Errors: invalid_argument,
+/// with the path of the wrong one.
+result<void> check_parameters(const nlohmann::ordered_json& schema);
+
+}  // namespace cedar::text::internal
