@@ -84,7 +84,8 @@ collected streamed(std::string_view text, chat_mode mode = chat_mode::chat) {
   return streamed(text, mode, {});
 }
 
-/// All cuts in two, and byte by byte, against the whole; the whole against the strict parser.
+/// All cuts in two, byte by byte, and 200 random sets of cuts, against the whole; the whole against
+/// the strict parser.
 void check_all_cuts(const std::string& text, chat_mode mode) {
   const collected whole = streamed(text, mode, {});
   std::vector<std::size_t> every;
@@ -93,6 +94,13 @@ void check_all_cuts(const std::string& text, chat_mode mode) {
     every.push_back(cut);
   }
   BOOST_REQUIRE((streamed(text, mode, every) == whole));
+  std::mt19937_64 random(text.size());
+  for (int run = 0; run < 200; ++run) {
+    std::vector<std::size_t> cuts;
+    for (std::size_t cut = 1; cut < text.size(); ++cut)
+      if (random() % (2 + static_cast<std::uint64_t>(run) % 30) == 0) cuts.push_back(cut);
+    BOOST_REQUIRE((streamed(text, mode, cuts) == whole));
+  }
   const auto strict = parse_completion(text, mode);
   if (!strict) return;
   BOOST_TEST(whole.all.reasoning == strict->reasoning);
