@@ -15,10 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-tl::unexpected<error> invalid(std::string text) {
-  return fail(errc::invalid_argument, std::move(text));
-}
-
 /// The value of `key`, or null.
 const ordered_json& member(const ordered_json& object, const char* key) {
   static const ordered_json absent;

@@ -12,7 +12,7 @@ namespace cedar::topology {
 namespace {
 
 /// How often a wait for a person looks whether a child has ended.
-constexpr std::chrono::milliseconds look_interval{50};
+constexpr std::chrono::milliseconds look_again_after{50};
 
 using wait_clock = std::chrono::steady_clock;
 
@@ -91,7 +91,7 @@ result<void> cluster::part_from_former() {
 result<void> cluster::await_joining(const std::set<node_id>& nodes) {
   while (!std::ranges::includes(joined_, nodes)) {
     if (auto ended = ended_child()) return fail(std::move(*ended));
-    auto news = events_.pop(look_interval);
+    auto news = events_.pop(look_again_after);
     if (!news) continue;
     if (const result<void> noted = note(*news); !noted) return noted;
   }

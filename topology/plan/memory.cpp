@@ -10,14 +10,13 @@
 #include "runtime/model/compressor.hpp"
 #include "runtime/model/manifest.hpp"
 #include "runtime/model/schedule.hpp"
+#include "topology/plan/internal/element_bytes.hpp"
 #include "topology/plan/tensor_placement.hpp"
 
 namespace cedar::topology {
 
 namespace {
 
-constexpr std::uint64_t bf16_bytes = 2;
-constexpr std::uint64_t f32_bytes = 4;
 // Rows that a verdict may take back (runtime/stage).
 std::uint64_t ring_slack(const model::model_config& config) noexcept {
   return config.dspark.block_size + 1;

@@ -7,13 +7,12 @@
 #include "runtime/model/compressor.hpp"
 #include "runtime/model/image_tokens.hpp"
 #include "runtime/model/sharing.hpp"
+#include "topology/plan/internal/element_bytes.hpp"
 
 namespace cedar::topology {
 
 namespace {
 
-constexpr std::uint64_t bf16_bytes = 2;
-constexpr std::uint64_t f32_bytes = 4;
 constexpr std::uint64_t flag_bytes = 1;
 // Engram tables: one E8M0 scale for 32 E4M3 codes.
 constexpr std::uint64_t codes_per_scale = 32;

@@ -11,6 +11,11 @@
 
 namespace cedar::image::internal {
 
+/// As the libraries take it; in C++, char types alias all others.
+inline const unsigned char* bytes_of(std::span<const std::byte> file) {
+  return reinterpret_cast<const unsigned char*>(file.data());
+}
+
 result<image_header> png_header(std::span<const std::byte> file);
 result<void> decode_png(std::span<const std::byte> file, rgb_image& out);
 

@@ -21,10 +21,6 @@ tl::unexpected<error> damaged(const decoder_handle& decoder) {
                                           tjGetErrorStr2(decoder.get()) + ")");
 }
 
-const unsigned char* bytes_of(std::span<const std::byte> file) {
-  return reinterpret_cast<const unsigned char*>(file.data());
-}
-
 result<image_header> header_of(const decoder_handle& decoder, std::span<const std::byte> file) {
   int width = 0;
   int height = 0;

@@ -13,10 +13,6 @@ tl::unexpected<error> damaged(VP8StatusCode status) {
                           static_cast<int>(status)));
 }
 
-const std::uint8_t* bytes_of(std::span<const std::byte> file) {
-  return reinterpret_cast<const std::uint8_t*>(file.data());
-}
-
 }  // namespace
 
 result<image_header> webp_header(std::span<const std::byte> file) {

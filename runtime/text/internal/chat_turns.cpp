@@ -10,10 +10,6 @@
 namespace cedar::text {
 namespace {
 
-tl::unexpected<error> invalid(std::string text) {
-  return fail(errc::invalid_argument, std::move(text));
-}
-
 /// Refuses members that mean nothing for the role, rather than leave them out of the prompt.
 result<void> check_members(const chat_message& message) {
   const chat_role role = message.role;

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/result.hpp"
@@ -12,6 +14,10 @@
 #include "runtime/text/prompt_encoding.hpp"
 
 namespace cedar::text {
+
+inline tl::unexpected<error> invalid(std::string text) {
+  return fail(errc::invalid_argument, std::move(text));
+}
 
 struct chat_turn {
   const chat_message* message = nullptr;  ///< the first one of the turn

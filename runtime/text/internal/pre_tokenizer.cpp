@@ -22,7 +22,6 @@ struct freed_by {
   void operator()(auto* handle) const noexcept { Free(handle); }
 };
 
-using code_handle = std::unique_ptr<pcre2_code, freed_by<pcre2_code_free>>;
 using match_data_handle = std::unique_ptr<pcre2_match_data, freed_by<pcre2_match_data_free>>;
 using match_context_handle =
     std::unique_ptr<pcre2_match_context, freed_by<pcre2_match_context_free>>;
@@ -79,6 +78,11 @@ class split_pattern {
                      std::vector<std::string_view>& out) const;
 
  private:
+  struct freed {
+    void operator()(pcre2_code* code) const noexcept { pcre2_code_free(code); }
+  };
+  using code_handle = std::unique_ptr<pcre2_code, freed>;
+
   split_pattern(std::string source, code_handle code)
       : source_(std::move(source)), code_(std::move(code)) {}
 
