@@ -12,23 +12,28 @@ if(CEDAR_WERROR)
   target_compile_options(cedar_internal INTERFACE -Werror)
 endif()
 if(CEDAR_SANITIZE)
-  # A target with the property CEDAR_UNSANITIZED is compiled as without a sanitizer (and linked with it).
-  target_compile_options(cedar_internal INTERFACE
-    $<$<NOT:$<BOOL:$<TARGET_PROPERTY:CEDAR_UNSANITIZED>>>:-fsanitize=${CEDAR_SANITIZE} -fno-sanitize-recover=all>
-    -fno-omit-frame-pointer)
+  # A target with the property CEDAR_UNSANITIZED is compiled with the very flags of a release (and linked with
+  # the sanitizer), so that the compiler cache has it when a release was built before.
+  function(cedar_sanitizer_options)
+    target_compile_options(cedar_internal INTERFACE
+      "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:CEDAR_UNSANITIZED>>>:${ARGN}>")
+  endfunction()
+  cedar_sanitizer_options(
+    -O1 -g1 -UNDEBUG -fno-omit-frame-pointer -fsanitize=${CEDAR_SANITIZE} -fno-sanitize-recover=all)
   if(CEDAR_SANITIZE MATCHES undefined)
     # CAF's headers bind null references; tools/sanitizers/undefined.supp names them, and suppressions need
     # a check that may return. UBSAN_OPTIONS=halt_on_error=1 (in the test presets) stops at all others.
-    target_compile_options(cedar_internal INTERFACE
-      $<$<NOT:$<BOOL:$<TARGET_PROPERTY:CEDAR_UNSANITIZED>>>:-fsanitize-recover=null>)
+    cedar_sanitizer_options(-fsanitize-recover=null)
   endif()
   target_link_options(cedar_internal INTERFACE -fsanitize=${CEDAR_SANITIZE})
 endif()
 
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
-  # Without these it would not keep what is compiled with a precompiled header.
+  # Without the sloppiness it would not keep what is compiled with a precompiled header; the base makes paths
+  # relative, and so build folders alike.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+    ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+    ${CCACHE_PROGRAM})
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()

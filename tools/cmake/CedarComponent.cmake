@@ -31,16 +31,18 @@ function(cedar_add_test name)
   # judged is the code under test, which stays optimised. For the same reason the address sanitizer leaves it out;
   # the thread sanitizer must see all code.
   target_compile_options(${target} PRIVATE -O0)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # so that all presets compile the same files
   if(CEDAR_SANITIZE MATCHES address)
     set_target_properties(${target} PROPERTIES CEDAR_UNSANITIZED ON)
-    target_compile_definitions(${target} PRIVATE CEDAR_TESTS_SANITIZED)  # the code under test is
+    # Cases labelled `values` are long, judge values, and run no code that other cases do not.
+    set(cases --run_test=!@values)
   endif()
   if(ARG_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE <boost/test/unit_test.hpp> ${ARG_PRECOMPILE})
   else()
     target_precompile_headers(${target} REUSE_FROM test_headers)
   endif()
-  add_test(NAME ${ARG_LABEL}.${name} COMMAND ${target} --log_level=test_suite --color_output=no)
+  add_test(NAME ${ARG_LABEL}.${name} COMMAND ${target} --log_level=test_suite --color_output=no ${cases})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 900)  # a guard against hangs: sanitizers take thirty times as long
   endif()

@@ -28,6 +28,7 @@
 #include "runtime/transport/faulty_port.hpp"
 #include "runtime/transport/loopback_hub.hpp"
 #include "tests/sim/actors/oracle.hpp"
+#include "tests/support/effort.hpp"
 #include "topology/plan/plan.hpp"
 
 namespace cedar::topology {
@@ -38,16 +39,6 @@ inline std::ostream& operator<<(std::ostream& out, edge_kind kind) {
 }  // namespace cedar::topology
 
 namespace cedar::test {
-
-/// Seeds of a case. Sanitizers make a run some 25 times as long, and judge memory, not
-/// interleavings.
-constexpr int seeds_count(int of_a_release) {
-#ifdef CEDAR_TESTS_SANITIZED
-  return (of_a_release + 7) / 8;
-#else
-  return of_a_release;
-#endif
-}
 
 /// "one node", "two nodes", "three nodes", "mirror", "gather": placements of tiny-12.
 extern const std::vector<std::string> topology_names;

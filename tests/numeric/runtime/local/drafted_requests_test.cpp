@@ -98,6 +98,7 @@ std::uint32_t sum_of(const std::vector<answer>& answers, std::uint32_t session::
 
 BOOST_AUTO_TEST_SUITE(drafted_requests)
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(get_the_bits_of_plain_ones, boost::unit_test::data::make({0.0, 0.6, 1.0}),
                      probability) {
   const small_model model;

@@ -73,6 +73,7 @@ const std::vector<session::prefill_mode> modes{session::prefill_mode::exact,
 
 BOOST_AUTO_TEST_SUITE(image_requests)
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(get_the_same_bits_in_any_chunks) {
   for (const std::string& name : prompts)
     for (const session::prefill_mode mode : modes) {
@@ -107,6 +108,7 @@ BOOST_AUTO_TEST_CASE(get_the_bits_that_each_gets_alone) {
   BOOST_TEST(preempted > 0U);
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(get_the_same_bits_with_drafts) {
   const auto requests = mixed_with_images();
   const auto drafted = tiny_vision().run(

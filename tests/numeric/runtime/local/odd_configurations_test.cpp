@@ -121,6 +121,7 @@ double rms(const std::vector<float>& values) {
 
 BOOST_AUTO_TEST_SUITE(odd_configurations)
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(run_alike_in_any_chunking, data::make(configurations), one) {
   constexpr std::uint64_t seed = 20261129;
   BOOST_TEST_MESSAGE("seed " << seed);
@@ -145,6 +146,7 @@ BOOST_DATA_TEST_CASE(run_alike_in_any_chunking, data::make(configurations), one)
   BOOST_TEST(rms(difference) < 0.1 * rms(judged));
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(run_alike_on_any_threads_and_instructions, data::make(configurations), one) {
   constexpr std::uint64_t seed = 20261130;
   BOOST_TEST_MESSAGE("seed " << seed);

@@ -72,6 +72,7 @@ void check_bits_of_cold(local::local_engine& warm, const session::generation_req
 BOOST_AUTO_TEST_SUITE(prefix)
 
 // Lengths beyond eight windows, odd and even, so that hits end within pages, groups and windows.
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(exact_and_halo_give_the_bits_of_a_cold_run_at_every_hit) {
   for (const prefill_mode first : {prefill_mode::exact, prefill_mode::bounded}) {
     const auto warm = tiny().open(options_of(4096));
@@ -161,6 +162,7 @@ BOOST_AUTO_TEST_CASE(growing_turns_reuse_their_history_answers_included) {
   }
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(requests_together_with_little_room_get_the_bits_of_cold_runs) {
   std::vector<session::generation_request> asks;
   std::vector<answer> expected;
