@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace cedar::http {
 
@@ -42,7 +43,7 @@ answer_delta answer::take(const std::string& text, bool last) {
     out.text += tokens_ < tokens_min_ ? more : matcher_.push(more);
   };
   if (parser_) {
-    auto deltas = parser_->push(text);
+    auto deltas = parser_->push(std::exchange(begun_, {}) + text);
     if (last) std::ranges::move(parser_->finish(), std::back_inserter(deltas));
     for (text::completion_delta& delta : deltas) {
       if (delta.kind == text::delta_kind::content)

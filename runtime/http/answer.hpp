@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/ids.hpp"
@@ -49,18 +50,25 @@ struct answer_delta {
   }
 };
 
+struct answer_setting {
+  /// Looked for in what a person is told, not in reasoning and calls.
+  std::vector<std::string> stops;
+  bool scored = false;  ///< tokens' scores are wanted
+  std::optional<text::chat_mode> chat;  ///< how the prompt of a chat ended; nothing: plain text
+  std::string begun;  ///< what the prompt of a chat has of the answer
+  std::uint32_t tokens_min = 0;  ///< of the answer, before which no stop string counts
+};
+
 class answer {
  public:
-  /// `vocabulary` outlives the answer. `scored`: tokens' scores are wanted. `chat`: how the prompt
-  /// of a chat ended; nothing: the answer is plain text. Stop strings are looked for in what a
-  /// person is told, not in reasoning and calls, and not before the answer has `tokens_min` tokens.
-  answer(const text::tokenizer& vocabulary, std::vector<std::string> stops, bool scored,
-         std::optional<text::chat_mode> chat = std::nullopt, std::uint32_t tokens_min = 0)
+  /// `vocabulary` outlives the answer.
+  answer(const text::tokenizer& vocabulary, answer_setting setting)
       : decoder_(vocabulary, {.skip_special = true}),
-        matcher_(std::move(stops)),
-        scored_(scored),
-        tokens_min_(tokens_min) {
-    if (chat) parser_.emplace(*chat);
+        begun_(std::move(setting.begun)),
+        matcher_(std::move(setting.stops)),
+        scored_(setting.scored),
+        tokens_min_(setting.tokens_min) {
+    if (setting.chat) parser_.emplace(*setting.chat);
   }
 
   answer_delta push(const token_score& token, std::vector<token_score> top = {});
@@ -77,6 +85,7 @@ class answer {
   void release_tokens(answer_delta& to, bool all);
 
   text::stream_decoder decoder_;
+  std::string begun_;  ///< until it is taken
   std::optional<text::completion_stream> parser_;
   stop_matcher matcher_;
   bool scored_;

@@ -24,20 +24,41 @@ void read_thinking(body_reader& body, text::prompt_options& frame) {
   frame.mode = type == "enabled" ? text::chat_mode::thinking : text::chat_mode::chat;
 }
 
+/// The tool that the answer has to call, if one is named.
+std::optional<text::tool_name> read_tool_choice(body_reader& body, const json& choice,
+                                                const std::vector<text::tool_definition>& tools) {
+  if (choice == "auto" || choice == "none") return std::nullopt;
+  const json function = choice.is_object() && choice.value("type", json()) == "function"
+                            ? choice.value("function", json())
+                            : json();
+  const json name = function.is_object() ? function.value("name", json()) : json();
+  if (!name.is_string()) {
+    body.mistake("tool_choice",
+                 R"('tool_choice' must be "auto", "none" or {"type": "function", "function": )"
+                 R"({"name": NAME}})");
+    return std::nullopt;
+  }
+  for (const text::tool_definition& tool : tools)
+    if (tool.name.qualified() == name.get_ref<const std::string&>()) return tool.name;
+  body.mistake("tool_choice", "'tool_choice' names no function of 'tools'");
+  return std::nullopt;
+}
+
 /// Tools stand in a system message of their own, in front.
-void read_tools(body_reader& body, std::vector<text::chat_message>& messages) {
+void read_tools(body_reader& body, chat_ask& ask) {
+  std::vector<text::tool_definition> tools;
+  if (const json* list = body.find("tools"); list != nullptr && *list != json::array()) {
+    auto read = text::read_tools(*list);
+    if (!read) return body.mistake("tools", read.error().message);
+    tools = std::move(*read);
+  }
   const json* choice = body.find("tool_choice");
-  if (choice != nullptr && *choice != "auto" && *choice != "none")
-    body.mistake("tool_choice", R"('tool_choice' must be "auto" or "none")");
-  const json* tools = body.find("tools");
-  if (tools == nullptr || *tools == json::array()) return;
-  auto read = text::read_tools(*tools);
-  if (!read) return body.mistake("tools", read.error().message);
-  if (choice != nullptr && *choice == "none") return;
+  if (choice != nullptr) ask.frame.calling = read_tool_choice(body, *choice, tools);
+  if (tools.empty() || (choice != nullptr && *choice == "none")) return;
   text::chat_message front;
   front.role = text::chat_role::system;
-  front.tools = std::move(*read);
-  messages.insert(messages.begin(), std::move(front));
+  front.tools = std::move(tools);
+  ask.messages.insert(ask.messages.begin(), std::move(front));
 }
 
 void read_format(body_reader& body) {
@@ -70,8 +91,10 @@ api_result<chat_ask> parse_chat(std::string_view text) {
   } else {
     reader.mistake("messages", "'messages' is missing");
   }
-  read_tools(reader, out.messages);
+  read_tools(reader, out);
   read_thinking(reader, out.frame);
+  if (out.frame.calling && out.frame.mode == text::chat_mode::thinking)
+    reader.mistake("tool_choice", "an answer that 'tool_choice' begins has no reasoning");
   read_format(reader);
   read_modalities(reader);
   reader.flag("logprobs", out.logprobs);

@@ -16,8 +16,9 @@ void generation::start() {
   choices_.reserve(order_.requests.size());
   for (std::size_t i = 0; i < order_.requests.size(); ++i) {
     const session::generation_request& request = order_.requests[i];
-    choice& made = choices_.emplace_back(answer(setting_.vocabulary, order_.stops, order_.scored,
-                                                order_.chat, request.sampling.tokens_min));
+    choice& made = choices_.emplace_back(answer(
+        setting_.vocabulary,
+        {order_.stops, order_.scored, order_.chat, order_.begun, request.sampling.tokens_min}));
     if (order_.prompt_logprobs && request.sampling.choice == 0) {
       made.prompt = request.prompt;
       made.whole.prompt.resize(request.prompt.size());

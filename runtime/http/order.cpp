@@ -76,6 +76,7 @@ api_result<generation_order> order_maker::make(const chat_ask& ask) const {
   // An answer that goes on where a message stops, or one to a task, has no reasoning.
   const text::chat_message& last = ask.messages.back();
   out->chat = last.continued || last.task ? text::chat_mode::chat : ask.frame.mode;
+  if (ask.frame.calling) out->begun = text::begun_call(*ask.frame.calling);
   return out;
 }
 

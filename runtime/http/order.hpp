@@ -31,6 +31,7 @@ struct generation_order {
   std::vector<sent_image> images;  ///< of every request's prompt; until decode_images()
   std::vector<std::string> stops;
   std::optional<text::chat_mode> chat;  ///< nothing: plain text
+  std::string begun;  ///< of the answer, by the prompt: markup of a call
   bool scored = false;
   std::uint32_t top_logprobs = 0;
   /// Scores of the prompt, with so many of the most probable tokens, with choice 0 of each prompt.

@@ -114,6 +114,11 @@ class renderer {
       if (const result<void> rendered = turn(i); !rendered)
         return fail(rendered.error().with(message_path(turns_[i].index)));
     }
+    if (options_.calling) {
+      write_.text(blank_line);
+      begin_calls();
+      begin_call(*options_.calling);
+    }
     return write_.take();
   }
 
@@ -199,17 +204,25 @@ class renderer {
     return {};
   }
 
+  void begin_calls() {
+    write_.markup(markup::calls_begin);
+    write_.text("\n");
+  }
+
+  void begin_call(const tool_name& name) {
+    write_.markup(markup::invoke_begin);
+    write_.text(name.qualified());
+    write_.text("\">\n");
+  }
+
   result<void> calls(const std::vector<tool_call>& calls) {
     if (calls.empty()) return {};
     write_.text(blank_line);
-    write_.markup(markup::calls_begin);
-    write_.text("\n");
+    begin_calls();
     for (const tool_call& call : calls) {
       const result<ordered_json> parameters = parameters_of(call.arguments);
       if (!parameters) return fail(parameters.error().with("call " + call.name.qualified()));
-      write_.markup(markup::invoke_begin);
-      write_.text(call.name.qualified());
-      write_.text("\">\n");
+      begin_call(call.name);
       if (parameters->empty()) write_.text("\n");
       for (const auto& [key, value] : parameters->items()) parameter(key, value);
       write_.markup(markup::invoke_end);
@@ -270,10 +283,23 @@ result<std::vector<prompt_piece>> encode_prompt(std::span<const chat_message> me
     return fail(errc::invalid_argument, "there are no messages to encode");
   const result<std::vector<chat_turn>> turns = make_turns(messages, options);
   if (!turns) return fail(turns.error());
+  if (options.calling) {
+    const chat_turn& last = turns->back();
+    const bool begins = last.role != chat_role::assistant && !last.message->task;
+    if (!begins || options.mode == chat_mode::thinking)
+      return fail(errc::invalid_argument,
+                  "an answer that begins with a call of " + options.calling->qualified() +
+                      (begins ? " has no reasoning" : " cannot follow the last message"));
+  }
   const bool keep = options.keep_reasoning ||
                     std::any_of(messages.begin(), messages.end(),
                                 [](const chat_message& one) { return !one.tools.empty(); });
   return renderer(*turns, options, keep).render();
+}
+
+std::string begun_call(const tool_name& calling) {
+  return std::string(blank_line) + std::string(markup::calls_begin) + "\n" +
+         std::string(markup::invoke_begin) + calling.qualified() + "\">\n";
 }
 
 std::vector<const content_image*> images_of(std::span<const chat_message> messages,

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,14 +40,22 @@ struct prompt_options {
   /// Leading messages that an earlier prompt has rendered: they decide how the rest looks, and
   /// are not rendered again.
   std::size_t context_messages = 0;
+  /// The prompt ends within the answer, which has begun to call this tool: the parameters are next.
+  /// Such an answer has no reasoning, so mode chat only.
+  std::optional<tool_name> calling;
 };
+
+/// What a prompt with `calling` has of the answer, for whoever reads the rest of it
+/// (completion_stream).
+std::string begun_call(const tool_name& calling);
 
 /// The prompt that asks for the next message after `messages`; in thinking mode the answer begins
 /// with reasoning, unless the last message is `continued` or has a task.
 ///
 /// Errors: invalid_argument, naming the message by index: nothing to render, effort outside
 /// 1..100, members that do not belong to the role, a task that is not answered or on the wrong
-/// role, `continued` before the last message, arguments that are neither object nor string, JSON
+/// role, `continued` before the last message, `calling` where no answer begins or one begins with
+/// reasoning, arguments that are neither object nor string, JSON
 /// nested too deeply, text that is not UTF-8, an image within a character or beyond the content.
 result<std::vector<prompt_piece>> encode_prompt(std::span<const chat_message> messages,
                                                 const prompt_options& options);

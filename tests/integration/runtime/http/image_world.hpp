@@ -54,7 +54,7 @@ struct image_world {
         http::order_maker(model, vocabulary, limits).make(http::parse_chat(body.dump()).value());
     BOOST_REQUIRE(order);
     BOOST_REQUIRE(http::decode_images(*order, *limits.images));
-    http::answer made(vocabulary, {}, false, order->chat);
+    http::answer made(vocabulary, {.chat = order->chat});
     std::string text;
     const auto ran =
         opened()->generate(order->requests, {[&](std::size_t, const auto& row) {

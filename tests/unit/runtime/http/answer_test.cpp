@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_SUITE(answer_suite)
 
 BOOST_AUTO_TEST_CASE(gives_the_text_and_a_score_for_each_token) {
   const std::string text = "Once upon a time there was a dög \xF0\x9F\x90\x95.";
-  answer made(vocabulary(), {}, true);
+  answer made(vocabulary(), {.scored = true});
   const answer_delta all = all_of(made, text);
   BOOST_TEST(all.text == text);
   const std::vector<token_id> ids = ids_of(text);
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(gives_the_text_and_a_score_for_each_token) {
 BOOST_AUTO_TEST_CASE(ends_at_a_stop_string_over_token_boundaries) {
   const std::string text = "Once upon a time there was a fox.";
   BOOST_REQUIRE(ids_of("ime the").size() > 1);
-  answer made(vocabulary(), {"ime the"}, true);
+  answer made(vocabulary(), {.stops = {"ime the"}, .scored = true});
   const answer_delta all = all_of(made, text);
   BOOST_TEST(made.stopped());
   BOOST_TEST(all.text == "Once upon a t");
@@ -67,17 +67,17 @@ BOOST_AUTO_TEST_CASE(ends_at_a_stop_string_over_token_boundaries) {
 
 BOOST_AUTO_TEST_CASE(does_not_end_before_its_least_tokens) {
   const std::string text = "a fox and a fox";
-  answer at_once(vocabulary(), {" fox"}, false);
+  answer at_once(vocabulary(), {.stops = {" fox"}});
   BOOST_TEST(all_of(at_once, text).text == "a");
   const auto before_second = static_cast<std::uint32_t>(ids_of("a fox and").size());
-  answer later(vocabulary(), {" fox"}, false, std::nullopt, before_second);
+  answer later(vocabulary(), {.stops = {" fox"}, .tokens_min = before_second});
   BOOST_TEST(all_of(later, text).text == "a fox and a");
-  answer never(vocabulary(), {" fox"}, false, std::nullopt, 1000);
+  answer never(vocabulary(), {.stops = {" fox"}, .tokens_min = 1000});
   BOOST_TEST(all_of(never, text).text == text);
 }
 
 BOOST_AUTO_TEST_CASE(keeps_no_scores_unless_asked) {
-  answer made(vocabulary(), {}, false);
+  answer made(vocabulary(), {});
   BOOST_TEST(all_of(made, "A fox.").tokens.empty());
 }
 

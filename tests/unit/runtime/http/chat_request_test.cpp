@@ -32,12 +32,13 @@ api_error refused(const std::string& body) {
 
 /// All that an answer to a chat gives for `text`, token by token.
 answer_delta answered(const std::string& text, text::chat_mode mode,
-                      const std::vector<std::string>& stops = {}) {
-  answer made(vocabulary(), stops, false, mode);
+                      const std::vector<std::string>& stops = {}, const std::string& begun = {}) {
+  answer made(vocabulary(), {.stops = stops, .chat = mode, .begun = begun});
   answer_delta out;
   const auto add = [&](answer_delta more) {
     out.text += more.text;
     out.reasoning += more.reasoning;
+    std::ranges::move(more.calls, std::back_inserter(out.calls));
   };
   const auto ids = *vocabulary().encode(text, text::control_strings::tokens);
   for (const token_id id : ids) add(made.push({id, 0}));
@@ -70,6 +71,58 @@ BOOST_AUTO_TEST_CASE(takes_efforts_by_name_and_number) {
     BOOST_TEST((ask.frame.mode == text::chat_mode::thinking));
     BOOST_TEST(ask.frame.effort == effort, word);
   }
+}
+
+BOOST_AUTO_TEST_CASE(begins_the_call_that_tool_choice_names) {
+  const auto choosing = [](const std::string& choice, const std::string& more = "") {
+    return R"(, "tools": [{"type": "function", "function": {"name": "look"}}], "tool_choice": )" +
+           choice + more;
+  };
+  const std::string look = R"({"type": "function", "function": {"name": "look"}})";
+  const chat_ask ask = accepted(choosing(look));
+  BOOST_REQUIRE(ask.frame.calling.has_value());
+  BOOST_TEST(ask.frame.calling->qualified() == "look");
+
+  const auto plain = text::encode_prompt(accepted(choosing(R"("auto")")).messages, {});
+  const auto begun = text::encode_prompt(ask.messages, ask.frame);
+  BOOST_REQUIRE(plain.has_value());
+  BOOST_REQUIRE(begun.has_value());
+  const auto joined = [](const std::vector<text::prompt_piece>& pieces) {
+    std::string out;
+    for (const text::prompt_piece& piece : pieces) out += piece.text;
+    return out;
+  };
+  const std::string begin = text::begun_call(*ask.frame.calling);
+  BOOST_TEST(joined(*begun) == joined(*plain) + begin);
+
+  // What the model adds to it is a call, as if it had written all of it.
+  const std::string rest =
+      "<｜DSML｜ parameter name=\"at\" string=\"true\">the sky</｜DSML｜ parameter>\n"
+      "</｜DSML｜ invoke>\n</｜DSML｜ calls>";
+  const answer_delta made = answered(rest, text::chat_mode::chat, {}, begin);
+  BOOST_TEST(made.text.empty());
+  BOOST_REQUIRE(!made.calls.empty());
+  BOOST_TEST(made.calls.front().name == "look");
+  std::string arguments;
+  for (const call_part& part : made.calls) arguments += part.arguments;
+  BOOST_TEST(nlohmann::json::parse(arguments) == nlohmann::json({{"at", "the sky"}}));
+  // One that stops at once has called without parameters.
+  BOOST_TEST(answered("", text::chat_mode::chat, {}, begin).calls.front().name == "look");
+}
+
+BOOST_AUTO_TEST_CASE(refuses_tool_choices_that_cannot_be) {
+  const std::string tools = R"(, "tools": [{"type": "function", "function": {"name": "look"}}])";
+  const auto named = [](const std::string& name) {
+    return R"(, "tool_choice": {"type": "function", "function": {"name": ")" + name + R"("}})";
+  };
+  for (const std::string& wrong :
+       {tools + named("leap"), named("look"), tools + R"(, "tool_choice": "look")",
+        tools + R"(, "tool_choice": {"type": "function"})", tools + R"(, "tool_choice": 7)",
+        tools + named("look") + R"(, "thinking": {"type": "enabled"})"})
+    BOOST_TEST(
+        refused(R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}])" + wrong + "}")
+                .param == "tool_choice",
+        wrong);
 }
 
 BOOST_AUTO_TEST_CASE(puts_tools_in_front) {
