@@ -133,9 +133,9 @@ void draft_policy::step_took(double seconds) {
   const settled_step step = std::exchange(last_, {});
   const double draft_seconds = step.drafts.empty() ? 0 : std::exchange(draft_seconds_, 0);
   if (!step.decodes_only || !std::isfinite(seconds) || seconds <= 0) return;
-  steps_.observe(step.rows, seconds);
+  if (!step.drafts.empty() || !wants_drafts(step.requests)) steps_.observe(step.rows, seconds);
   if (!step.drafts.empty()) account(step, seconds, draft_seconds);
-  advance(regimes_[std::bit_width(step.requests)], step, seconds);
+  advance(regimes_[std::bit_width(step.requests)], step, seconds + draft_seconds);
 }
 
 void draft_policy::drafts_took(std::uint32_t requests, double seconds) {
@@ -162,14 +162,19 @@ void draft_policy::advance(regime& at, const settled_step& step, double seconds)
   switch (at.now) {
     case phase::try_plain:
       if (drafted || --at.left > 0) return;
-      return at.tried_drafts ? judge(at, step.requests) : try_drafts(at);
+      if (!at.tried_drafts) return try_drafts(at);
+      at.trusted_steps = recheck_pause;
+      return judge(at, step.requests);
     case phase::try_drafts:
-      if (!drafted) return;
-      at.debt += seconds + drafts_.seconds(step.requests).value_or(0) -
-                 step.tokens / plain_rate(step.requests);
-      if (--at.left == 0) judge(at, step.requests);
+      at.debt += seconds - step.tokens / plain_rate(step.requests);
+      if (drafted && --at.left == 0) judge(at, step.requests);
       return;
     case phase::drafting:
+      if (!drafted) return;
+      if (at.trusted_steps > 0) {
+        --at.trusted_steps;
+        return;
+      }
       if (gain(step.requests) < doubt) return try_plain(at, trial_steps);
       if (!steps_.knows(step.requests)) try_plain(at, 1);
       return;
@@ -191,6 +196,7 @@ void draft_policy::try_drafts(regime& at) {
   at.now = phase::try_drafts;
   at.left = trial_steps;
   at.tried_drafts = true;
+  at.trusted_steps = 0;
   at.debt = 0;
   typical_weight_ = std::min(typical_weight_, typical_weight_tried);
 }

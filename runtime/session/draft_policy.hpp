@@ -12,16 +12,19 @@
 // 2. On and off. For S requests that go on together, drafting pays if, with ā the running mean of a
 //    by place and d(S) the time of S drafts,
 //        max over l >= 1 of S (1 + ā_1 + .. + ā_l) / (t(S (1 + l)) + d(S))   >   S / t(S)
-//    Where that ceases to hold by 2 %, plain steps are measured again before it is believed.
+//    Where that ceases to hold by 2 %, plain steps are measured again before it is believed; if it
+//    holds again then, not once more before `recheck_pause` drafted steps.
 // 3. Costs are learnt from the steps and drafts of requests (cost_table), by numbers of requests up
 //    to the same power of two: first `trial_steps` plain steps, then as many with drafts, whole
 //    ones and shorter ones. So no request waits for warm-up steps, and what is measured is what is
 //    run: links, other load and all.
 // 4. Where drafting is off it is tried again: after `trial_pause` steps at least, and not before
-//    plain steps have taken 100 times as long as the last trial has lost. Where it is on, a plain
-//    step is run when the time of one is forgotten.
-// Steps with rows of prompts teach nothing. Deterministic: no clock, no chance; the times come from
-// whoever has a clock. Not thread-safe: one owner.
+//    plain steps have taken 100 times as long as the last trial has lost, all that it takes for the
+//    drafter to catch up included. Where it is on, a plain step is run when the time of one is
+//    forgotten.
+// Steps with rows of prompts teach nothing, nor do those without drafts where drafts are wanted:
+// they bring the drafter what it needs to begin. Deterministic: no clock, no chance; the times come
+// from whoever has a clock. Not thread-safe: one owner.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +70,7 @@ class draft_policy {
  public:
   static constexpr std::uint32_t trial_steps = 5;
   static constexpr std::uint32_t trial_pause = 150;
+  static constexpr std::uint32_t recheck_pause = 32;
 
   /// `tokens_max`: of one draft; `rows_max`: of one step.
   draft_policy(std::uint32_t tokens_max, std::uint32_t rows_max);
@@ -97,6 +101,7 @@ class draft_policy {
     std::uint32_t left = trial_steps;  ///< of what is being tried
     bool tried_drafts = false;
     std::uint32_t plain_steps = 0;  ///< since drafting was turned off
+    std::uint32_t trusted_steps = 0;  ///< drafted steps before the gain is doubted again
     double debt = 0;  ///< seconds that the last trial lost, less 1 % of plain steps since
   };
 
