@@ -36,7 +36,7 @@ void edge_set::bind(const std::vector<edge_end>& ends, epoch_id epoch) {
       flow::outbound_edge edge(end.contract, end.queue_messages_max);
       if (epoch > edge.epoch()) edge.reset(epoch);
       outbound_.emplace(end.contract.edge, outbound_end{std::move(edge), end.carries, end.layer,
-                                                        end.reader, end.peer});
+                                                        end.reader, end.to_drafter, end.peer});
     } else {
       flow::inbound_edge edge(end.contract);
       if (epoch > edge.epoch()) edge.reset(epoch);
@@ -45,11 +45,12 @@ void edge_set::bind(const std::vector<edge_end>& ends, epoch_id epoch) {
   }
 }
 
-void edge_set::send(const flow::message& message) {
+void edge_set::send(const flow::message& message, bool concerns_drafter) {
   bool sent = false;
   for (auto& [id, end] : outbound_) {
     if (end.carries != flow::kind_of(message) ||
-        std::pair(end.layer, end.reader) != route_of(message))
+        std::pair(end.layer, end.reader) != route_of(message) ||
+        (end.to_drafter && !concerns_drafter))
       continue;
     end.edge.push(message, flow::edge_time::clock::now());
     flush(end);

@@ -27,8 +27,9 @@ class edge_set {
   void bind(const std::vector<edge_end>& ends, epoch_id epoch);
 
   /// Sends a message on every outbound edge that carries its kind (blocks of rows: of its layer, to
-  /// its reader); it may wait there for credit. A message that no edge carries is a defect.
-  void send(const flow::message& message);
+  /// its reader), those to the drafter only if it `concerns_drafter`; it may wait there for credit.
+  /// A message that no edge carries is a defect.
+  void send(const flow::message& message, bool concerns_drafter = true);
 
   /// Judges an arrived packet. Credit is dealt with here. A fresh message is returned, to be used
   /// and then released with consumed_step() or consumed_now(). Errors: as inbound_edge::accept.
@@ -52,6 +53,7 @@ class edge_set {
     std::string carries;
     std::uint32_t layer;
     std::uint32_t reader;
+    bool to_drafter;
     packet_sink peer;
   };
   struct inbound_end {

@@ -51,6 +51,7 @@ struct edge_end {
   std::string carries;  ///< flow::kind_of() of its messages
   std::uint32_t layer = 0;  ///< flow::row_block::layer of its blocks; 0 for other messages
   std::uint32_t reader = 0;  ///< flow::row_block::reader of its blocks
+  bool to_drafter = false;  ///< outbound: the drafter takes them, which need not hear of all
   std::size_t queue_messages_max = 0;  ///< outbound: messages that may wait for credit
   packet_sink peer;  ///< gets the messages (outbound) or the credits (inbound)
 };

@@ -21,6 +21,12 @@ struct awaited {
   caf::actor_clock::time_point since;
 };
 
+/// A step whose proposal is awaited.
+struct started_step {
+  caf::actor_clock::time_point since;
+  bool drafter_hears = false;  ///< it has the table, and gets the verdict
+};
+
 /// Orders that the drafter has not answered.
 struct open_orders {
   std::vector<flow::draft_order> orders;
@@ -38,7 +44,7 @@ struct scheduler_state {
   scheduler_listener listener;
   std::unique_ptr<edge_set> edges;
   std::optional<fault> failure;
-  std::map<step_id, caf::actor_clock::time_point> started;  ///< steps in flight
+  std::map<step_id, started_step> started;  ///< steps in flight
   /// Since when a verdict or an order waits for credit; no step starts meanwhile, so no step's
   /// deadline runs.
   std::optional<caf::actor_clock::time_point> verdict_waits;
@@ -61,12 +67,12 @@ struct scheduler_state {
       // While one waits for credit no other image begins; steps without go on.
       const auto table = core->next_step(edges->waiting_edge("image") == nullptr);
       if (!table) break;
-      started.emplace(table->step, now);
+      started[table->step] = {now, core->drafter_hears()};
       for (const flow::request_image& image : core->beginning_images())
         edges->send(flow::step_image{table->step, table->epoch, image});
       if (!table->taps.empty()) taps_open.emplace(table->step, edges->inbound_count("tap"));
       if (drafter != nullptr) tables.emplace(table->step, *table);
-      edges->send(*table);
+      edges->send(*table, core->drafter_hears());
     }
     if (failure || waiting_edge() == nullptr)
       verdict_waits.reset();
@@ -84,7 +90,7 @@ struct scheduler_state {
     std::optional<awaited> out;
     if (const auto oldest = core->oldest_step()) {
       started.erase(started.begin(), started.find(*oldest));
-      out = {"step " + std::to_string(oldest->value), "no proposal", started.at(*oldest)};
+      out = {"step " + std::to_string(oldest->value), "no proposal", started.at(*oldest).since};
     }
     if (verdict_waits && (!out || *verdict_waits < out->since))
       out = {"edge '" + *waiting_edge() + "'", "no credit", *verdict_waits};
@@ -165,8 +171,9 @@ struct scheduler_state {
   result<void> accept(const flow::proposal& proposal, caf::actor_clock::time_point now) {
     const auto outcome = core->accept(proposal);
     if (!outcome) return fail(outcome.error());
-    if (policy) policy->step_took(seconds(now - started.at(proposal.step)));
-    edges->send(outcome->verdict);
+    const started_step step = started.at(proposal.step);
+    if (policy) policy->step_took(seconds(now - step.since));
+    edges->send(outcome->verdict, step.drafter_hears);
     listener.on_rows(proposal, outcome->events);
     for (const session::row_event& event : outcome->events)
       if (event.finish != session::finish_reason::none)

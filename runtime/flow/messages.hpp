@@ -23,6 +23,13 @@
 
 namespace cedar::flow {
 
+/// What the drafter, if there is one, takes of a span: taps of rows that walk the decoder.
+enum class tap_use : std::uint8_t {
+  rows,  ///< of the span's rows, which continue what it knows
+  window,  ///< of the last `window` rows of the request up to the span's end: it begins anew there
+  none,  ///< none: it forgets the request
+};
+
 /// Consecutive positions of one request in a step.
 struct row_span {
   request_id request;
@@ -39,6 +46,7 @@ struct row_span {
   /// The global entries of positions [0, stored) are a prefix's: rows before it, which are replayed
   /// for their windows, make none. A multiple of the least common multiple of the owners' ratios.
   std::uint32_t stored = 0;
+  tap_use taps = tap_use::rows;
 
   /// The span has the first row of its request.
   bool begins() const noexcept { return first_position == begin; }
@@ -49,6 +57,14 @@ struct row_span {
                     rows_count);
   }
   std::uint32_t decoder_count() const noexcept { return rows_count - decoder_from(); }
+  /// Rows before the span's end whose taps the drafter takes, if its windows have `window` rows and
+  /// it keeps `kept` of a longer span.
+  std::uint32_t tapped_count(std::uint32_t window, std::uint32_t kept) const noexcept {
+    if (taps == tap_use::none) return 0;
+    if (taps == tap_use::rows) return std::min(decoder_count(), kept);
+    const std::uint32_t end = first_position + rows_count;
+    return std::min(end - std::min(decoder_begin, end), window);
+  }
   /// The first global entry that the span's rows may complete at an owner of this ratio.
   std::uint32_t first_entry(std::uint32_t ratio) const noexcept {
     return std::max(first_position, stored) / ratio;
@@ -82,8 +98,8 @@ struct step_table {
   std::vector<token_id> lookback;
   bool want_logits = false;  ///< proposals carry whole logit rows (diagnostics)
   std::vector<std::string> taps;  ///< names of intermediates to send back (diagnostics)
-  /// How tokens of the requests that begin in this step are chosen. Requests without an entry get
-  /// the arg max.
+  /// How tokens of the requests that begin in this step are chosen; without penalties also of those
+  /// whose taps begin anew, for the drafter. Requests without an entry get the arg max.
   std::vector<request_sampling> sampling;
   std::vector<prefix_use> prefixes{};  ///< of requests that begin in this step
   /// Prefixes that nobody begins with any more: holders of state free them before the step's rows.
@@ -121,7 +137,7 @@ enum class row_kind : std::uint8_t {
                    ///< an index group, while the step runs
   gathered,  ///< owner -> the stage that asked: main entries [positions that are not -1, bytes]
   draft_taps,  ///< stage -> drafter: means of a target layer's streams [stage::tapped_rows(), d]
-               ///< bf16
+               ///< bf16; not of a step without such rows
   image_rows,  ///< vision -> embedding: [the step's rows of images, d] bf16; only of steps that
                ///< have such rows
 };

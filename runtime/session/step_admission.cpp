@@ -110,6 +110,7 @@ void step_scheduler::begin_with(request_state& request, const prefix_match& matc
   request.settled = bounded;
   request.prefill_end = size32(request.tokens);
   request.scheduled = request.begin;
+  request.followed = false;
   request.awaits_draft = false;
   request.drafted.clear();
   request.confidences.clear();

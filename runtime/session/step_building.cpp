@@ -31,6 +31,44 @@ std::uint32_t step_scheduler::useful_drafts(const request_state& request) const 
   return std::min({limits_.draft_tokens_max, wanted, limits_.context_max - size32(request.tokens)});
 }
 
+/// After the next token it may still be worth a draft.
+bool step_scheduler::may_have_drafts(const request_state& request) const noexcept {
+  return !request.cancelled && request.ask.forced.empty() &&
+         request.ask.new_tokens_max > request.used.completion_tokens + 2 &&
+         request.tokens.size() + 1 < limits_.context_max;
+}
+
+/// After the next step, of the requests that have rows in it.
+bool step_scheduler::wants_drafts() const {
+  if (limits_.draft_tokens_max == 0) return false;
+  if (policy_ == nullptr) return true;
+  const auto requests = std::ranges::count_if(active_, [this](const auto& entry) {
+    return runnable_rows(entry.second) > 0 && may_have_drafts(entry.second);
+  });
+  return requests > 0 && policy_->wants_drafts(static_cast<std::uint32_t>(requests));
+}
+
+/// The drafter has state of it. Penalties depend on tokens from the first on.
+bool step_scheduler::is_heard_of(const request_state& request) const noexcept {
+  return request.followed || (request.in_pipeline() && flow::has_penalties(request.ask.sampling));
+}
+
+bool step_scheduler::any_is_heard_of() const noexcept {
+  return std::ranges::any_of(active_,
+                             [this](const auto& entry) { return is_heard_of(entry.second); });
+}
+
+/// What the drafter takes of the next `rows` known rows, and the drafted ones after them. Of a
+/// prompt the last rows are enough.
+flow::tap_use step_scheduler::follow(request_state& request, std::uint32_t rows) const noexcept {
+  if (limits_.draft_tokens_max == 0) return flow::tap_use::rows;
+  const bool known = request.followed;
+  request.followed =
+      drafts_wanted_ && may_have_drafts(request) && request.scheduled + rows >= request.prefill_end;
+  if (!request.followed) return flow::tap_use::none;
+  return known ? flow::tap_use::rows : flow::tap_use::window;
+}
+
 /// Rows of a step that are left if every request that has rows gets one.
 std::uint32_t step_scheduler::rows_beyond_one_each() const noexcept {
   const auto runnable = std::ranges::count_if(
@@ -79,6 +117,7 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, request_st
   span.decoder_begin = std::max(request.decoder_begin, request.begin);
   span.begin = request.begin;
   span.stored = request.stored;
+  span.taps = follow(request, rows);
   span.logits_from = request.answered > first ? std::min(request.answered - first, rows) : 0;
   table.spans.push_back(span);
   table.tokens.insert(table.tokens.end(), request.tokens.begin() + first,
@@ -90,7 +129,9 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, request_st
   for (const flow::prompt_image& image : request.ask.images)
     if (image.position >= first && image.position < first + rows)
       beginning_images_.push_back({id, image});
-  if (span.begins() && request.ask.sampling != flow::sampling_options{})
+  const bool tells_options = span.begins() || (span.taps == flow::tap_use::window &&
+                                               !flow::has_penalties(request.ask.sampling));
+  if (tells_options && request.ask.sampling != flow::sampling_options{})
     table.sampling.push_back({id, size32(request.ask.prompt), request.ask.sampling});
   if (span.begins() && request.prefix) {
     table.prefixes.push_back({id, request.prefix->id});
@@ -129,6 +170,8 @@ std::optional<flow::step_table> step_scheduler::next_step(bool images) {
     }
   };
   choose_draft_lengths();
+  drafts_wanted_ = wants_drafts();
+  drafter_hears_ = limits_.draft_tokens_max > 0 && (policy_ == nullptr || any_is_heard_of());
   // Before add(): a prompt whose last chunk goes into this step has no answer yet.
   const bool answering =
       std::ranges::any_of(active_, [](const auto& entry) { return entry.second.decodes(); });
@@ -141,6 +184,7 @@ std::optional<flow::step_table> step_scheduler::next_step(bool images) {
   if (table.spans.empty() && in_flight_.empty() && idle != active_.end())
     add_span(table, idle->first, idle->second, 1);
   if (table.spans.empty()) return std::nullopt;
+  drafter_hears_ = drafter_hears_ || (limits_.draft_tokens_max > 0 && any_is_heard_of());
   table.step = step_id{next_step_++};
   table.epoch = epoch_;
   table.dropped = prefixes_.take_dropped();

@@ -19,6 +19,10 @@
 // 7. What a request leaves may be kept (prefix_index.hpp). One that begins alike takes its global
 // KV
 //    and replays only so many rows before the end of it as its mode needs, if that saves any.
+// 8. Drafts are ordered for requests that the drafter follows: from the last rows of their prompt
+// on
+//    if drafts are wanted then, else from the step on in which they are (flow::tap_use). Of others
+//    it hears nothing.
 // Knows no actor, no clock, no transport. Not thread-safe: one owner.
 #pragma once
 
@@ -125,6 +129,9 @@ class step_scheduler {
   /// `images` false no image begins in it: whoever embeds them has no room now, so requests stop
   /// before their next image, and all others go on.
   std::optional<flow::step_table> next_step(bool images = true);
+  /// Whether the drafter has to hear of the latest step, and of its verdict: it follows a request,
+  /// or is to. Always if no policy says when drafts are worth it.
+  bool drafter_hears() const noexcept { return drafter_hears_; }
   /// Images whose first row is in the latest step, also again: whoever embeds images needs them
   /// before that step, and until the request ends or the image's rows are committed. At most as
   /// many as the step has rows.
@@ -184,6 +191,7 @@ class step_scheduler {
     std::uint32_t exact = 0;  ///< its entries before it are those of a run from position 0
     std::uint32_t steps_in_flight = 0;  ///< that have rows of it
     kv_holding kv;  ///< from admission on for all of `tokens`
+    bool followed = false;  ///< the drafter has the last rows before `scheduled`
     bool awaits_draft = false;  ///< an order is out: no step before its answer
     std::vector<token_id> drafted;  ///< after `tokens`; for the next step
     /// Of an answered order until the draft is settled, for the policy: of each token that could
@@ -216,6 +224,11 @@ class step_scheduler {
   std::uint32_t runnable_rows(const request_state& request) const noexcept;
   std::uint64_t rows_before_images(const request_state& request) const noexcept;
   std::uint32_t useful_drafts(const request_state& request) const noexcept;
+  bool may_have_drafts(const request_state& request) const noexcept;
+  bool wants_drafts() const;
+  bool is_heard_of(const request_state& request) const noexcept;
+  bool any_is_heard_of() const noexcept;
+  flow::tap_use follow(request_state& request, std::uint32_t rows) const noexcept;
   std::uint32_t rows_beyond_one_each() const noexcept;
   void choose_draft_lengths();
   void cut_draft(request_state& request, std::uint32_t rows);
@@ -246,6 +259,8 @@ class step_scheduler {
   std::deque<flow::step_table> in_flight_;
   std::vector<flow::request_image> beginning_images_;  ///< in the latest step
   bool holds_images_ = false;  ///< none begins in the step that is made
+  bool drafts_wanted_ = false;  ///< after the step that is being built
+  bool drafter_hears_ = false;
   prefix_index prefixes_;
   std::uint64_t prefix_hits_ = 0;
   std::uint64_t reused_positions_ = 0;

@@ -170,7 +170,8 @@ void step_scheduler::order_drafts(step_outcome& outcome) {
     const auto found = active_.find(one.request);
     if (found == active_.end()) continue;
     const request_state& request = found->second;
-    const bool goes_on = request.decodes() && request.scheduled + 1 == request.tokens.size();
+    const bool goes_on =
+        request.followed && request.decodes() && request.scheduled + 1 == request.tokens.size();
     const std::uint32_t useful = goes_on ? useful_drafts(request) : 0;
     if (useful == 0) continue;
     outcome.orders.push_back(

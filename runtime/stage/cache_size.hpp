@@ -15,9 +15,12 @@ struct cache_size {
   std::uint64_t window_bytes = 0;  ///< rings of all layers, with their slack for drafts
   std::uint64_t pending_bytes = 0;  ///< rings of tokens that wait for their compressor group
   std::uint64_t draft_bytes = 0;  ///< rings of the draft blocks
+  std::uint64_t tap_bytes = 0;  ///< rings of taps for drafts, where they are made and where used
 
   std::uint64_t global_bytes() const noexcept { return pages * page_bytes; }
-  std::uint64_t fixed_bytes() const noexcept { return window_bytes + pending_bytes + draft_bytes; }
+  std::uint64_t fixed_bytes() const noexcept {
+    return window_bytes + pending_bytes + draft_bytes + tap_bytes;
+  }
 };
 
 /// Of a sequence of `positions` in one process, without replicas.

@@ -1,6 +1,7 @@
 #include "runtime/stage/drafter_stage.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <unordered_set>
 
@@ -26,7 +27,7 @@ std::uint32_t first_in_decoder(const flow::row_span& span) noexcept {
 }  // namespace
 
 std::uint32_t tapped_rows(const flow::row_span& span, const model::model_config& config) noexcept {
-  return std::min(span.decoder_count(), drafter_ring_rows(config));
+  return span.tapped_count(config.window, drafter_ring_rows(config));
 }
 
 drafter_stage::drafter_stage(const kernels::backend& backend, const model::model_config& config,
@@ -52,11 +53,12 @@ result<void> drafter_stage::check_spans(std::span<const flow::row_span> spans) c
   for (const flow::row_span& span : spans) {
     if (!seen.insert(span.request).second)
       return fail(errc::malformed, name_of(span.request) + " has two spans of rows");
-    if (span.decoder_count() == 0) continue;
     const auto found = sequences_.find(span.request);
     const bool known = found != sequences_.end();
+    if (known && span.taps == flow::tap_use::none) --requests;
+    if (tapped_rows(span, config_) == 0) continue;
     const std::uint32_t expected = known ? found->second.written() : span.decoder_begin;
-    if (first_in_decoder(span) != expected)
+    if (span.taps == flow::tap_use::rows && first_in_decoder(span) != expected)
       return fail(errc::mismatch, name_of(span.request) + (known ? " goes on" : " begins") +
                                       " at position " + std::to_string(first_in_decoder(span)) +
                                       ", the drafter expects " + std::to_string(expected));
@@ -69,26 +71,8 @@ result<void> drafter_stage::check_spans(std::span<const flow::row_span> spans) c
   return {};
 }
 
-/// Creates the states of new requests and moves lengths.
-drafter_stage::opened_rows drafter_stage::open_rows(step_id step,
-                                                    std::span<const flow::row_span> spans) {
-  opened_rows rows;
-  for (const flow::row_span& span : spans) {
-    const std::uint32_t count = tapped_rows(span, config_);
-    if (count == 0) continue;
-    drafter_sequence& sequence =
-        sequences_.try_emplace(span.request, config_, first_in_decoder(span)).first->second;
-    const std::uint32_t end = span.first_position + span.rows_count;
-    sequence.extend(step, end);
-    rows.parts.push_back({&sequence, end - count, rows.positions.size(), count});
-    for (std::uint32_t position = end - count; position < end; ++position)
-      rows.positions.push_back(static_cast<std::int32_t>(position));
-  }
-  return rows;
-}
-
 result<void> drafter_stage::extend(step_id step, std::span<const flow::row_span> spans,
-                                   matrix_view<const bf16> taps, const model::taps& probes) {
+                                   matrix_view<const bf16> taps) {
   std::size_t count = 0;
   for (const flow::row_span& span : spans) count += tapped_rows(span, config_);
   if (taps.rows != count || taps.cols != tap_width())
@@ -98,20 +82,61 @@ result<void> drafter_stage::extend(step_id step, std::span<const flow::row_span>
                                      std::to_string(tap_width()) + "]");
   if (const result<void> fits = check_spans(spans); !fits)
     return fail(fits.error().with("step " + std::to_string(step.value)));
-  const opened_rows rows = open_rows(step, spans);
-  if (rows.positions.empty()) return {};
-  scratch_.reset();
-  const model::context c = context(rows.positions, {}, probes);
-  const auto x = model::quantize(c, model::combine_taps(c, weights_, taps));
-  for (std::size_t block = 0; block < weights_.blocks.size(); ++block) {
-    const kernels::arena::mark scope(scratch_);
-    const matrix_view<const std::byte> entries =
-        model::make_window_entries(c, weights_.blocks[block].attention, x, 0);
-    for (const opened_rows::part& part : rows.parts)
-      part.sequence->ring(block).write(part.first_position,
-                                       entries.rows_from(part.first_row, part.count));
+  const matrix_view<const std::byte> bytes(reinterpret_cast<const std::byte*>(taps.data), taps.rows,
+                                           taps.cols * sizeof(bf16), taps.stride * sizeof(bf16));
+  for (const flow::row_span& span : spans)
+    if (span.taps == flow::tap_use::none) sequences_.erase(span.request);
+  std::size_t row = 0;
+  for (const flow::row_span& span : spans) {
+    const std::uint32_t rows = tapped_rows(span, config_);
+    if (rows == 0) continue;
+    const std::uint32_t end = span.first_position + span.rows_count;
+    const auto [found, made] = sequences_.try_emplace(span.request, config_);
+    drafter_sequence& sequence = found->second;
+    if (span.taps == flow::tap_use::window)
+      sequence.begin(end - rows);
+    else if (made)
+      sequence.begin(first_in_decoder(span));
+    sequence.taps().write(end - rows, bytes.rows_from(row, rows));
+    sequence.extend(step, end);
+    row += rows;
   }
   return {};
+}
+
+/// Of all rows that the orders' drafts see.
+void drafter_stage::make_entries(std::span<const flow::draft_order> orders,
+                                 const model::taps& probes) {
+  std::vector<std::int32_t> positions;
+  for (const flow::draft_order& order : orders) {
+    const drafter_sequence& sequence = sequences_.at(order.request);
+    for (std::uint32_t p = sequence.entries_begin(); p < sequence.written(); ++p)
+      positions.push_back(static_cast<std::int32_t>(p));
+  }
+  if (positions.empty()) return;
+  const kernels::arena::mark scope(scratch_);
+  const auto taps = scratch_.take<bf16>(positions.size(), tap_width());
+  std::size_t row = 0;
+  for (const flow::draft_order& order : orders) {
+    const drafter_sequence& sequence = sequences_.at(order.request);
+    for (std::uint32_t p = sequence.entries_begin(); p < sequence.written(); ++p, ++row)
+      std::memcpy(taps.row_data(row), sequence.taps().row(p), sequence.taps().row_bytes());
+  }
+  const model::context c = context(positions, {}, probes);
+  const auto x = model::quantize(c, model::combine_taps(c, weights_, taps));
+  for (std::size_t block = 0; block < weights_.blocks.size(); ++block) {
+    const kernels::arena::mark inner(scratch_);
+    const matrix_view<const std::byte> entries =
+        model::make_window_entries(c, weights_.blocks[block].attention, x, 0);
+    row = 0;
+    for (const flow::draft_order& order : orders) {
+      drafter_sequence& sequence = sequences_.at(order.request);
+      const std::uint32_t first = sequence.entries_begin();
+      sequence.ring(block).write(first, entries.rows_from(row, sequence.written() - first));
+      row += sequence.written() - first;
+    }
+  }
+  for (const flow::draft_order& order : orders) sequences_.at(order.request).entries_made();
 }
 
 result<void> drafter_stage::check_orders(std::span<const flow::draft_order> orders) const {
@@ -166,6 +191,7 @@ result<std::vector<block_draft>> drafter_stage::run(std::span<const flow::draft_
   const std::size_t block_size = config_.dspark.block_size;
   const std::size_t count = orders.size() * block_size;
   scratch_.reset();
+  make_entries(orders, probes);
   const auto positions = scratch_.take<std::int32_t>(1, count);
   const auto image_rows = scratch_.take<std::uint8_t>(1, count);
   const auto newest = scratch_.take<token_id>(1, orders.size());

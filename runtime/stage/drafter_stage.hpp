@@ -2,10 +2,11 @@
 // state of every request that it drafts for.
 //
 // 1. Rows come by step, as taps of the backbone's rows that walk the decoder; they continue where a
-//    request's rows end. A step that is refused changes nothing.
+//    request's rows end, or begin anew with its last window. A step that is refused changes
+//    nothing. They are kept as they come: what a row costs is computed when a draft sees it.
 // 2. State moves by verdicts: apply() commits, takes back, or frees, as in a layer_stage. Rows of
 //    drafts that the backbone verifies are rows like others: what it rejects is taken back.
-// 3. A draft reads the state and changes nothing. Its bits do not depend on the other requests of
+// 3. A draft is a function of the rows that stand. Its bits do not depend on the other requests of
 //    the call, nor on the steps in which rows came.
 // Which drafts are verified, and how many tokens of them, is the scheduler's business.
 // Not thread-safe: one owner calls it.
@@ -24,8 +25,8 @@
 
 namespace cedar::stage {
 
-/// Rows of a span whose taps the drafter takes: the last ones that walk the decoder, as many as its
-/// rings hold. Of a long prompt the others need not travel.
+/// Rows up to the span's end whose taps the drafter takes (flow::tap_use); of a long span as many
+/// as its rings hold.
 std::uint32_t tapped_rows(const flow::row_span& span, const model::model_config& config) noexcept;
 
 /// Proposals for one request: tokens[i] would stand at position + 1 + i.
@@ -47,12 +48,11 @@ class drafter_stage {
   }
 
   /// Takes the taps of a step's rows: `taps` [sum of tapped_rows() over `spans`, tap_width()], in
-  /// step order. A request begins at its span's decoder_begin. Errors: malformed (taps that do not
-  /// fit the spans, a request twice), mismatch (rows that do not continue the request's), capacity
-  /// (too many requests).
+  /// step order. A request begins at its span's decoder_begin, or anew with a window. Errors:
+  /// malformed (taps that do not fit the spans, a request twice), mismatch (rows that do not
+  /// continue the request's), capacity (too many requests).
   result<void> extend(step_id step, std::span<const flow::row_span> spans,
-                      kernels::matrix_view<const kernels::bf16> taps,
-                      const model::taps& probes = {});
+                      kernels::matrix_view<const kernels::bf16> taps);
 
   /// One draft for each order, in their order, whatever their tokens_max. `choose` gets the order's
   /// index as request number. Errors: mismatch (unknown request, rows up to another position),
@@ -73,21 +73,9 @@ class drafter_stage {
   std::size_t ring_bytes() const noexcept;
 
  private:
-  /// The rows of a step that are computed, those of one request side by side.
-  struct opened_rows {
-    struct part {
-      drafter_sequence* sequence = nullptr;
-      std::uint32_t first_position = 0;
-      std::size_t first_row = 0;
-      std::size_t count = 0;
-    };
-    std::vector<part> parts;
-    std::vector<std::int32_t> positions;
-  };
-
   result<void> check_spans(std::span<const flow::row_span> spans) const;
   result<void> check_orders(std::span<const flow::draft_order> orders) const;
-  opened_rows open_rows(step_id step, std::span<const flow::row_span> spans);
+  void make_entries(std::span<const flow::draft_order> orders, const model::taps& probes);
   model::context context(std::span<const std::int32_t> positions,
                          std::span<const std::uint8_t> image_rows, const model::taps& probes);
   kernels::matrix_view<const kernels::bf16> embed(std::span<const flow::draft_order> orders);

@@ -1,6 +1,7 @@
-// The drafter as a unit. Taps, verdicts and orders take different ways and may overtake each other:
-// a step's verdict waits for its taps, its orders wait for its verdict, and both go before the next
-// step, so that a request never begins before the one is freed whose place it takes.
+// The drafter as a unit. It hears of steps with requests that it follows, and of those alone. Taps,
+// verdicts and orders take different ways and may overtake each other: a step's verdict waits for
+// its taps, its orders wait for its verdict, and both go before the next step, so that a request
+// never begins before the one is freed whose place it takes.
 #include <algorithm>
 #include <deque>
 
@@ -20,6 +21,7 @@ join_inputs inputs_of(const drafting& body) {
   join_inputs inputs;
   for (const std::uint32_t layer : body.target_layers())
     inputs.shared.push_back({flow::row_kind::draft_taps, layer});
+  inputs.has_shared = [&body](const flow::step_table& table) { return body.takes_taps(table); };
   return inputs;
 }
 

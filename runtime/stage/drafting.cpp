@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <string>
 
-#include "kernels/base/buffer.hpp"
 #include "runtime/stage/row_layout.hpp"
 
 namespace cedar::stage {
 
 using flow::row_kind;
 using kernels::bf16;
+using kernels::matrix_buffer;
 using kernels::matrix_view;
 
 namespace {
@@ -22,12 +22,14 @@ float probability_of(const model::draft_token& token) {
 
 }  // namespace
 
-result<void> drafting::extend(const flow::step_table& table,
-                              std::span<const flow::row_block> taps) {
+/// Taps of all target layers side by side.
+result<matrix_buffer<bf16>> drafting::join(const flow::step_table& table,
+                                           std::span<const flow::row_block> taps) const {
   std::size_t rows = 0;
   for (const flow::row_span& span : table.spans) rows += tapped_rows(span, config_);
   const std::uint32_t bytes = row_bytes(row_kind::draft_taps, config_);
-  kernels::matrix_buffer<bf16> joined(rows, drafter_->tap_width());
+  matrix_buffer<bf16> joined(rows, drafter_->tap_width());
+  if (rows == 0) return joined;
   std::size_t column = 0;
   for (const std::uint32_t layer : config_.dspark.target_layers) {
     const auto block = std::ranges::find_if(taps, [&](const flow::row_block& one) {
@@ -47,13 +49,36 @@ result<void> drafting::extend(const flow::step_table& table,
       std::ranges::copy(part.row(row), joined.view().row_data(row) + column);
     column += config_.width;
   }
-  if (const auto known = drafter_->extend(table.step, table.spans, joined.view()); !known)
-    return known;
-  if (const auto begun = chooser_.begin(table, config_.vocabulary); !begun) return begun;
+  return joined;
+}
+
+/// What the head will know of the requests that are followed.
+result<void> drafting::choose_like_the_head(const flow::step_table& table) {
+  flow::step_table followed = table;
+  const auto is_followed = [&](request_id request) {
+    const auto span = std::ranges::find(table.spans, request, &flow::row_span::request);
+    return span == table.spans.end() || span->taps != flow::tap_use::none;
+  };
+  std::erase_if(followed.sampling, [&](const flow::request_sampling& entry) {
+    return !flow::has_penalties(entry.options) && !is_followed(entry.request);
+  });
+  if (const auto begun = chooser_.begin(followed, config_.vocabulary); !begun) return begun;
   auto token = table.tokens.begin();
-  for (const flow::row_span& span : table.spans)
+  for (const flow::row_span& span : table.spans) {
+    if (span.taps == flow::tap_use::none && !chooser_.counts(span.request))
+      chooser_.forget(span.request);
     for (std::uint32_t i = 0; i < span.rows_count; ++i) chooser_.add_row(span.request, *token++);
+  }
   return {};
+}
+
+result<void> drafting::extend(const flow::step_table& table,
+                              std::span<const flow::row_block> taps) {
+  const auto joined = join(table, taps);
+  if (!joined) return fail(joined.error());
+  if (const auto known = drafter_->extend(table.step, table.spans, joined->view()); !known)
+    return known;
+  return choose_like_the_head(table);
 }
 
 result<void> drafting::apply(const flow::verdict& verdict) {

@@ -89,7 +89,7 @@ result<sequence_state*> layer_stage::open_sequence(const flow::step_table& table
                                                    const flow::row_span& span) {
   const auto [found, made] =
       sequences_.try_emplace(span.request, config_, schedule_, options_.first_layer,
-                             options_.last_layer, options_.imports, pools_);
+                             options_.last_layer, options_.imports, pools_, options_.tapped_layers);
   if (made && span.stored > 0) {
     const auto adopted =
         found->second.adopt(*prefix_of(table, span.request), span.begin, span.stored, granule_);

@@ -18,7 +18,8 @@ memory::kv_page_pool* pool_of(kv_pools& pools, const model::shared_state& import
 
 sequence_state::sequence_state(const model::model_config& config, const model::schedule& schedule,
                                std::uint32_t first_layer, std::uint32_t last_layer,
-                               const model::shared_state& imports, kv_pools& pools) {
+                               const model::shared_state& imports, kv_pools& pools,
+                               std::span<const std::uint32_t> tapped) {
   const std::uint32_t slack = ring_slack(config);
   const std::size_t window_bytes =
       kernels::entry_bytes(model::window_entry_format, config.head_dim);
@@ -32,6 +33,9 @@ sequence_state::sequence_state(const model::model_config& config, const model::s
     if (entry.ratio > 1)
       pending_.emplace(layer, memory::position_ring(entry.ratio - 1 + slack, pending_bytes));
   }
+  for (const std::uint32_t layer : tapped)
+    taps_.emplace(
+        layer, memory::position_ring(config.window + slack, config.width * sizeof(kernels::bf16)));
   for (std::uint32_t owner = 0; owner < first_layer; ++owner)
     if (memory::kv_page_pool* pool = pool_of(pools, imports, owner, false)) {
       globals_.emplace(owner, memory::global_cache(*pool));

@@ -68,10 +68,12 @@ class kept_prefix {
 
 class sequence_state {
  public:
-  /// For layers [first, last] of the model, with replicas of what `imports` brings.
+  /// For layers [first, last] of the model, with replicas of what `imports` brings, and rings for
+  /// the taps of the layers `tapped`.
   sequence_state(const model::model_config& config, const model::schedule& schedule,
                  std::uint32_t first_layer, std::uint32_t last_layer,
-                 const model::shared_state& imports, kv_pools& pools);
+                 const model::shared_state& imports, kv_pools& pools,
+                 std::span<const std::uint32_t> tapped = {});
 
   std::uint32_t written() const noexcept { return written_; }
   std::uint32_t committed() const noexcept { return committed_; }
@@ -103,6 +105,9 @@ class sequence_state {
 
   /// Window KV of a layer, packed rows by position.
   memory::position_ring& window(std::uint32_t layer) { return windows_.at(layer); }
+  /// What a target layer of the drafter has for it, rows [d] bf16 by position: the drafter may ask
+  /// for them later.
+  memory::position_ring& taps(std::uint32_t layer) { return taps_.at(layer); }
   /// Global KV of an owner: its own, or the replica of what another stage sends.
   memory::global_cache& global(std::uint32_t owner) { return globals_.at(owner); }
   /// fp32 k and g (2 * head_dim floats a row) of tokens that wait for their group; owners of ratio
@@ -118,6 +123,7 @@ class sequence_state {
 
  private:
   std::map<std::uint32_t, memory::position_ring> windows_;
+  std::map<std::uint32_t, memory::position_ring> taps_;
   std::map<std::uint32_t, memory::global_cache> globals_;
   std::map<std::uint32_t, memory::position_ring> pending_;
   std::map<std::uint32_t, std::uint32_t> ratios_;  ///< of the owners in globals_

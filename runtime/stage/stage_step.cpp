@@ -20,6 +20,11 @@ bool holds(const std::vector<std::uint32_t>& layers, std::uint32_t layer) {
   return std::ranges::binary_search(layers, layer);
 }
 
+matrix_view<const std::byte> bytes_of(matrix_view<const bf16> rows) {
+  return {reinterpret_cast<const std::byte*>(rows.data), rows.rows, rows.cols * sizeof(bf16),
+          rows.stride * sizeof(bf16)};
+}
+
 }  // namespace
 
 stage_step::stage_step(const stage_parts& parts, kernels::arena& scratch, joined_step inputs,
@@ -136,28 +141,36 @@ void stage_step::send_shared(std::vector<flow::row_block>& out) const {
     out.push_back(make_candidates_block(c, table(), layer_, selections_.candidates));
 }
 
-/// Of the layer whose input is at hand, if it is a target of the drafter.
-void stage_step::send_taps(const model::taps& probes, std::vector<flow::row_block>& out) const {
+/// Of the layer whose input is at hand, if it is a target of the drafter: they are kept, and sent
+/// as far as the drafter takes them.
+void stage_step::make_taps(const model::taps& probes, std::vector<flow::row_block>& out) const {
   if (!holds(parts_.tapped_layers, layer_)) return;
-  std::size_t count = 0;
-  for (const flow::row_span& span : table().spans) count += tapped_rows(span, parts_.config);
-  kernels::buffer memory(count * row_bytes(row_kind::draft_taps, parts_.config));
-  const matrix_view<bf16> rows(reinterpret_cast<bf16*>(memory.data()), count, parts_.config.width);
   // Engram's rows are added where the layer will write.
   const matrix_view<const bf16> streams =
       parts_.layers[layer_ - parts_.first_layer].engram ? output_.streams : current_.streams;
   const model::context c = context(probes);
-  std::size_t to = 0;
   for (const span_rows& span : active().spans) {
     const kernels::arena::mark scope(scratch_);
-    const std::size_t wanted = tapped_rows(span.span, parts_.config);
-    if (wanted == 0) continue;
-    const std::size_t first = span.first_row + span.span.rows_count - wanted;
-    const auto taps = model::make_tap(c, streams.rows_from(first, wanted));
-    for (std::size_t i = 0; i < wanted; ++i, ++to)
-      std::ranges::copy(taps.row(i), rows.row_data(to));
+    const std::uint32_t rows = span.span.rows_count;
+    const std::uint32_t kept = std::min(rows, drafter_ring_rows(parts_.config));
+    const auto taps = model::make_tap(c, streams.rows_from(span.first_row + rows - kept, kept));
+    span.sequence->taps(layer_).write(span.span.first_position + rows - kept, bytes_of(taps));
   }
-  CEDAR_ASSERT(to == count, "a row of the decoder is missing");
+  send_taps(out);
+}
+
+void stage_step::send_taps(std::vector<flow::row_block>& out) const {
+  std::size_t count = 0;
+  for (const flow::row_span& span : table().spans) count += tapped_rows(span, parts_.config);
+  if (count == 0) return;
+  const std::size_t row_bytes_each = row_bytes(row_kind::draft_taps, parts_.config);
+  kernels::buffer memory(count * row_bytes_each);
+  std::byte* to = memory.data();
+  for (const span_rows& span : all_.spans) {
+    const std::uint32_t end = span.span.first_position + span.span.rows_count;
+    for (std::uint32_t i = tapped_rows(span.span, parts_.config); i > 0; --i)
+      to = std::copy_n(span.sequence->taps(layer_).row(end - i), row_bytes_each, to);
+  }
   out.push_back(make_block(row_kind::draft_taps, table(), parts_.config, std::move(memory)));
   out.back().layer = layer_;
 }
@@ -209,7 +222,7 @@ result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::
     if (active().count() == 0) {  // the whole step belongs to the encoder
       if (parts_.schedule[layer_].index_source == layer_) selections_.by_source[layer_].clear();
       send_shared(out);
-      send_taps(probes, out);
+      make_taps(probes, out);
       return {};
     }
     half_scope_.emplace(scratch_);
@@ -218,7 +231,7 @@ result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::
     if (!half) return fail(half.error());
     half_ = *half;
     send_shared(out);
-    send_taps(probes, out);
+    make_taps(probes, out);
     if (needs_gather()) {
       request_entries(out);
       return {};

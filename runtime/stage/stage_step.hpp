@@ -71,7 +71,8 @@ class stage_step {
   void narrow_rows();
   result<void> enter_decoder(const model::taps& probes);
   void send_shared(std::vector<flow::row_block>& out) const;
-  void send_taps(const model::taps& probes, std::vector<flow::row_block>& out) const;
+  void make_taps(const model::taps& probes, std::vector<flow::row_block>& out) const;
+  void send_taps(std::vector<flow::row_block>& out) const;
   bool needs_gather() const;
   void request_entries(std::vector<flow::row_block>& out);
   result<void> run_layer(const model::taps& probes, std::vector<flow::row_block>& out);

@@ -56,10 +56,10 @@ std::optional<joined_step> step_join::pop() {
   partial& oldest = steps_.begin()->second;
   if (!oldest.table) return std::nullopt;
   const bool has_rows = inputs_.rows && (!inputs_.has_rows || inputs_.has_rows(*oldest.table));
-  const bool complete =
-      (!has_rows || oldest.rows) &&
-      oldest.others.size() == inputs_.engram_layers.size() + inputs_.shared.size();
-  if (!complete) return std::nullopt;
+  const bool has_shared = !inputs_.has_shared || inputs_.has_shared(*oldest.table);
+  const std::size_t others =
+      inputs_.engram_layers.size() + (has_shared ? inputs_.shared.size() : 0);
+  if ((has_rows && !oldest.rows) || oldest.others.size() != others) return std::nullopt;
   joined_step out{std::move(*oldest.table), std::move(oldest.rows), {}, {}, oldest.first_arrival};
   for (auto& [key, block] : oldest.others)
     (key.kind == flow::row_kind::engram_rows ? out.engram : out.shared).push_back(std::move(block));

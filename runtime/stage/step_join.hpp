@@ -34,6 +34,8 @@ struct join_inputs {
   std::vector<shared_input> shared{};  ///< one block for each
   /// The steps whose `rows` are waited for; empty: all of them.
   std::function<bool(const flow::step_table&)> has_rows{};
+  /// Whether a step has the blocks of `shared`; empty: each has.
+  std::function<bool(const flow::step_table&)> has_shared{};
 };
 
 struct joined_step {

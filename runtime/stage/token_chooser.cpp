@@ -33,10 +33,16 @@ result<void> token_chooser::check(const flow::step_table& table, std::uint32_t v
                                      std::to_string(request.value) + " " + what);
   };
   std::set<request_id> beginning;
+  std::set<request_id> heard_of_anew;
   for (const flow::row_span& span : table.spans)
-    if (span.begins()) beginning.insert(span.request);
+    if (span.begins())
+      beginning.insert(span.request);
+    else if (span.taps == flow::tap_use::window)
+      heard_of_anew.insert(span.request);
   for (const flow::request_sampling& entry : table.sampling) {
-    if (beginning.erase(entry.request) == 0)
+    const bool repeated =
+        !flow::has_penalties(entry.options) && heard_of_anew.erase(entry.request) == 1;
+    if (!repeated && beginning.erase(entry.request) == 0)
       return refuse(entry.request, "has sampling options but does not begin here");
     if (const result<void> sane = flow::check(entry.options, vocabulary); !sane)
       return refuse(entry.request, "has bad sampling options: " + sane.error().message);

@@ -1,8 +1,9 @@
 // What the head remembers of requests that sample, and the token that each of their rows proposes.
 //
-// 1. A function of the step tables: options come with a request's first rows, tokens with all of
-//    them. A span that begins before what is known cuts it back to its first row, so that rejected
-//    drafts and steps that are run again leave nothing behind.
+// 1. A function of the step tables: options come with a request's first rows, and without penalties
+//    again where its taps begin anew, for a drafter that did not listen; tokens with all of them. A
+//    span that begins before what is known cuts it back to its first row, so that rejected drafts
+//    and steps that are run again leave nothing behind.
 // 2. Requests without options get the arg max and cost nothing. Only penalties need the tokens.
 // 3. Memory is freed by forget(): the request's verdict says that it is over.
 #pragma once
@@ -51,6 +52,11 @@ class token_chooser {
   /// The proposal of the row at `position` that was added last.
   token_id choose(request_id request, std::uint32_t position, std::span<const float> logits);
 
+  /// Whether the request's tokens are counted, for its penalties.
+  bool counts(request_id request) const {
+    const auto known = requests_.find(request);
+    return known != requests_.end() && known->second.history.has_value();
+  }
   void forget(request_id request) { requests_.erase(request); }
   void clear() { requests_.clear(); }
   /// Requests that are remembered.

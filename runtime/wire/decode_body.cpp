@@ -75,7 +75,9 @@ class body_decoder {
       span.request = request_id{lists.get<std::uint64_t>()};
       span.first_position = lists.get<std::uint32_t>();
       const auto rows = lists.get<std::uint32_t>();
-      span.rows_count = rows & ~replay_flag;
+      span.rows_count = rows % span_rows_limit;
+      span.taps = static_cast<flow::tap_use>((rows & tap_use_mask) >> tap_use_shift);
+      if (span.taps > flow::tap_use::none) return malformed(field, "an unknown use of taps");
       span.logits_from = lists.get<std::uint32_t>();
       span.decoder_begin = lists.get<std::uint32_t>();
       if ((rows & replay_flag) != 0) {

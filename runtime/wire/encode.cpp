@@ -34,7 +34,8 @@ std::uint32_t count_of(std::size_t count) {
 void put_span(packed_writer& lists, const flow::row_span& span) {
   lists.put(span.request.value);
   lists.put(span.first_position);
-  lists.put(span.rows_count | (span.stored > 0 ? internal::replay_flag : 0));
+  lists.put(span.rows_count | static_cast<std::uint32_t>(span.taps) << internal::tap_use_shift |
+            (span.stored > 0 ? internal::replay_flag : 0));
   lists.put(span.logits_from);
   lists.put(span.decoder_begin);
   if (span.stored == 0) return;
@@ -68,7 +69,7 @@ void require_spans(const std::vector<flow::row_span>& spans) {
   for (const flow::row_span& span : spans) {
     CEDAR_REQUIRE(span.logits_from <= span.rows_count, "logits begin after the span's rows");
     CEDAR_REQUIRE(span.logits_from >= span.decoder_from(), "wanted rows walk the decoder");
-    CEDAR_REQUIRE(span.rows_count < internal::replay_flag, "too many rows in a span");
+    CEDAR_REQUIRE(span.rows_count < internal::span_rows_limit, "too many rows in a span");
     CEDAR_REQUIRE(internal::replay_fits(span), "a replay begins before its span and in its prefix");
     CEDAR_REQUIRE(
         span.rows_count <= std::numeric_limits<std::uint32_t>::max() - span.first_position,

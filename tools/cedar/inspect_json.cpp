@@ -14,7 +14,7 @@ ordered_json cache_json(const inspection& what) {
   return {{"positions", what.cache_positions}, {"pages", size.pages},
           {"page_bytes", size.page_bytes},     {"global_bytes", size.global_bytes()},
           {"window_bytes", size.window_bytes}, {"pending_bytes", size.pending_bytes},
-          {"draft_bytes", size.draft_bytes}};
+          {"draft_bytes", size.draft_bytes},   {"tap_bytes", size.tap_bytes}};
 }
 
 ordered_json size_json(const tensor_sums& sums) {

@@ -169,6 +169,7 @@ void print_cache(const inspection& what, std::ostream& out) {
   line("windows", size.window_bytes, "rings of every layer");
   line("pending", size.pending_bytes, "tokens that wait for their compressor group");
   line("drafts", size.draft_bytes, "rings of every draft block");
+  line("taps", size.tap_bytes, "of the drafter's target layers, with it and where they are made");
 }
 
 }  // namespace

@@ -22,6 +22,11 @@ std::uint64_t ring_slack(const model::model_config& config) noexcept {
   return config.dspark.block_size + 1;
 }
 
+/// What a stage keeps of a target layer, and the drafter of each.
+std::uint64_t tap_ring_bytes(const model::model_config& config) noexcept {
+  return tapped_rows_max(config) * config.width * bf16_bytes;
+}
+
 bool has(const std::vector<std::uint32_t>& layers, std::uint32_t layer) {
   return std::ranges::find(layers, layer) != layers.end();
 }
@@ -33,7 +38,8 @@ std::uint64_t kv_of(const stage_role& stage, const plan& planned, const memory_l
   const std::uint64_t window_row =
       kernels::entry_bytes(model::window_entry_format, config.head_dim);
   const std::uint64_t pending_row = 2 * config.head_dim * f32_bytes;
-  std::uint64_t rings = stage.layers.layers_count() * (config.window + slack) * window_row;
+  std::uint64_t rings = stage.layers.layers_count() * (config.window + slack) * window_row +
+                        stage.tapped_layers.size() * tap_ring_bytes(config);
   std::uint64_t pages = 0;
   for (std::uint32_t layer = stage.layers.first; layer <= stage.layers.last; ++layer) {
     const model::layer_schedule& entry = schedule[layer];
@@ -50,8 +56,9 @@ std::uint64_t kv_of(const stage_role& stage, const plan& planned, const memory_l
 }
 
 std::uint64_t kv_of_drafter(const model::model_config& config, const memory_load& load) {
-  return load.requests * config.dspark.blocks * tapped_rows_max(config) *
-         kernels::entry_bytes(model::window_entry_format, config.head_dim);
+  const std::uint64_t entries = config.dspark.blocks * tapped_rows_max(config) *
+                                kernels::entry_bytes(model::window_entry_format, config.head_dim);
+  return load.requests * (entries + config.dspark.target_layers.size() * tap_ring_bytes(config));
 }
 
 /// Embeddings of the images that have rows in steps that are not settled. Of each request at most
@@ -108,7 +115,8 @@ std::uint64_t activations_of(const unit_role& role, const plan& planned, const m
     return rows * (config.vocabulary * f32_bytes + config.width * f32_bytes);
   if (std::holds_alternative<vision_role>(role)) return vision_working_bytes(planned);
   if (const auto* drafter = std::get_if<drafter_role>(&role))
-    return rows * (drafter->target_layers.size() + 2) * config.width * f32_bytes +
+    return load.requests * tapped_rows_max(config) * (drafter->target_layers.size() + 2) *
+               config.width * f32_bytes +
            load.requests * config.dspark.block_size *
                (layer_row_bytes(config, load) + config.vocabulary * f32_bytes);
   return 0;

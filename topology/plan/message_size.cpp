@@ -134,7 +134,8 @@ step_shape shape_of(const flow::step_table& table, const model::model_config& co
   shape.wanted = table.logits_count();
   for (const flow::row_span& span : table.spans) {
     shape.earlier_ids += std::min(span.first_position, config.engram_lookback());
-    shape.tapped += std::min<std::uint64_t>(span.decoder_count(), tapped_rows_max(config));
+    shape.tapped +=
+        span.tapped_count(config.window, static_cast<std::uint32_t>(tapped_rows_max(config)));
   }
   shape.image_rows = static_cast<std::uint64_t>(
       std::ranges::count(model::image_flags(config, table.tokens), std::uint8_t{1}));

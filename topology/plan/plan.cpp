@@ -87,7 +87,8 @@ step_shape limits_plan::largest_step(const model::model_config& config) const no
   shape.requests = requests;
   shape.rows = shape.decoder_rows = shape.wanted = rows_per_step;
   shape.earlier_ids = shape.requests * config.engram_lookback();
-  shape.tapped = std::min(shape.rows, shape.requests * tapped_rows_max(config));
+  // Every request may begin to be followed, with rows of earlier steps.
+  shape.tapped = std::min(shape.requests, shape.rows) * tapped_rows_max(config);
   shape.drafts = {shape.requests, shape.requests * draft_tokens};
   shape.image_rows = config.vision.layers > 0 ? shape.rows : 0;
   return shape;
@@ -153,6 +154,7 @@ std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
   step_shape shape = shape_of(table, model_);
   shape.drafts = drafts;
   if (planned.kind == edge_kind::image_rows && shape.image_rows == 0) return 0;
+  if (planned.kind == edge_kind::draft_taps && shape.tapped == 0) return 0;
   if (planned.kind == edge_kind::shared_kv || planned.kind == edge_kind::index_keys)
     shape.entries = entries_of(table, schedule[planned.layer].ratio);
   const bool spans = planned.kind != edge_kind::proposal && planned.kind != edge_kind::verdict;

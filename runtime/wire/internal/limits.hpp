@@ -24,6 +24,11 @@ inline bool is_probability(float value) noexcept {
 
 /// In place of the highest bit of a span's rows: `begin` and `stored` follow.
 inline constexpr std::uint32_t replay_flag = std::uint32_t{1} << 31;
+/// In place of the two bits below it: flow::tap_use.
+inline constexpr std::uint32_t tap_use_shift = 29;
+inline constexpr std::uint32_t tap_use_mask = std::uint32_t{3} << tap_use_shift;
+/// A span has fewer rows.
+inline constexpr std::uint32_t span_rows_limit = std::uint32_t{1} << tap_use_shift;
 /// `finished` of a commitment: 0, 1, or this: over, and what is kept follows.
 inline constexpr std::uint8_t finished_and_kept = 2;
 
@@ -33,7 +38,8 @@ inline bool replay_fits(const flow::row_span& span) noexcept {
 }
 
 /// Whether a block of this kind can have that many rows. What depends on the model (ratios, the
-/// decoder's first layer, how many positions were chosen) is left to the stage, which knows it.
+/// decoder's first layer, how many positions were chosen, the window) is left to the stage, which
+/// knows it.
 inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spans,
                      std::uint64_t rows) {
   std::uint64_t all = 0;
@@ -49,6 +55,7 @@ inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spa
     case flow::row_kind::head_input:
       return rows == wanted;
     case flow::row_kind::gathered:
+    case flow::row_kind::draft_taps:
       return true;
     case flow::row_kind::activation:
     case flow::row_kind::shared_kv:
@@ -56,7 +63,6 @@ inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spa
     case flow::row_kind::selection:
     case flow::row_kind::candidates:
     case flow::row_kind::gather_request:
-    case flow::row_kind::draft_taps:
     case flow::row_kind::image_rows:
       return rows <= all;
   }

@@ -5,6 +5,7 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <map>
 #include <random>
 
 #include "tests/sim/actors/simulation.hpp"
@@ -111,6 +112,33 @@ BOOST_DATA_TEST_CASE(any_interleaving_gives_the_plain_answers,
 BOOST_DATA_TEST_CASE(windows_of_one_message_give_the_plain_answers,
                      topologies* data::xrange(100, 100 + seeds_count(4)), topology, seed) {
   run_and_compare(topology, "steps_in_flight: 4}\n", static_cast<std::uint64_t>(seed), true);
+}
+
+// Times are as random as the order of events, and so is what the policy makes of them.
+BOOST_DATA_TEST_CASE(a_policy_that_turns_drafting_on_and_off_gives_the_plain_answers,
+                     topologies* data::xrange(1, 1 + seeds_count(4)), topology, number) {
+  const auto seed = static_cast<std::uint64_t>(number);
+  const topology::plan plan = planned(
+      topology,
+      "limits: {rows_per_step: 12, requests: 3, context: 160, steps_in_flight: 3}\ndraft: auto\n");
+  simulation sim(plan, {.seed = seed, .small_windows = number % 2 == 0});
+  auto requests = longer_requests(seed, 6);
+  for (session::generation_request& one : requests) {
+    one.new_tokens_max += 40;
+    if (number % 2 == 0) one.sampling = {};
+  }
+  const auto ids = sim.submit(requests);
+  BOOST_REQUIRE(ids);
+  sim.run();
+  check_nothing_left(sim);
+  check_answers(sim, *ids, requests);
+  BOOST_TEST(drafted_tokens(sim) > 0U);
+  // The drafter has not heard of all steps, if no penalties had it count tokens.
+  std::map<std::string, std::uint64_t> tables;
+  for (const auto& [id, edge] : sim.edges())
+    if (edge.kind == edge_kind::step_table) tables[plan[plan[id].consumer].name] = edge.messages;
+  BOOST_TEST(tables.at("drafter") > 0U);
+  if (number % 2 == 0) BOOST_TEST(tables.at("drafter") < tables.at("head"));
 }
 
 BOOST_DATA_TEST_CASE(a_drafter_that_lags_behind_gives_the_plain_answers, topologies, topology) {

@@ -35,11 +35,16 @@ struct outcome {
   transport::fault_counts counts;
 };
 
+/// With a drafter, every second run drafts as its policy says.
+std::string drafts_of(const std::string& topology, std::uint64_t seed) {
+  return topology.starts_with("drafted") && seed % 2 == 0 ? "draft: auto\n" : "";
+}
+
 /// Requests over a pipeline that fails and comes back.
 class persistent_run {
  public:
   persistent_run(const std::string& topology, std::uint64_t seed, const misbehaviour& trouble)
-      : plan_(planned(topology, sections)),
+      : plan_(planned(topology, sections + drafts_of(topology, seed))),
         sim_(plan_, {.seed = seed, .faults = trouble.of_ports}),
         random_(seed),
         kills_left_(trouble.kills),

@@ -152,6 +152,7 @@ topology::plan planned(const std::string& name, const std::string& sections) {
                                                              : split_groups(topology_name);
   std::string topology = drafts ? with_drafter(plain, topology_name) : plain;
   if (sees) topology = with_vision(std::move(topology), topology_name);
+  if (drafts && sections.find("draft: ") == std::string::npos) topology += "draft: fixed:5\n";
   const auto parsed = topology::parse_document(topology + sections, topology_name);
   BOOST_REQUIRE_MESSAGE(parsed, (parsed ? "" : to_string(parsed.error())));
   auto made = topology::make_plan(*parsed, (sees ? vision_model() : tiny_model()).config());
@@ -258,8 +259,8 @@ void simulation::spawn_scheduler() {
         given_up_for.push_back(why);
       }};
   scheduler_ = actors::spawn_scheduler(
-      system_,
-      {limits(), plan_.deadlines().step, std::move(listener), &no_trace_, settings_.drafter});
+      system_, {limits(), plan_.deadlines().step, std::move(listener), &no_trace_,
+                settings_.drafter, plan_.limits().draft_policy});
   all_.push_back(caf::actor_cast<caf::actor>(scheduler_));
 }
 

@@ -66,6 +66,17 @@ BOOST_AUTO_TEST_CASE(a_message_leaves_on_every_edge_that_carries_its_kind) {
   BOOST_TEST(one.take() == (texts{"1:1 step_table", "3:1 step_table"}), by_element);
 }
 
+BOOST_AUTO_TEST_CASE(a_drafter_gets_what_concerns_it) {
+  std::vector<edge_end> ends{edge_end_of(1, true, "step_table", {}),
+                             edge_end_of(2, true, "step_table", {})};
+  ends[1].to_drafter = true;
+  recorded_set one(ends);
+  one.set.send(table_of(1), false);
+  BOOST_TEST(one.take() == texts{"1:0 step_table"}, by_element);
+  one.set.send(table_of(2), true);
+  BOOST_TEST(one.take() == (texts{"1:1 step_table", "2:0 step_table"}), by_element);
+}
+
 BOOST_AUTO_TEST_CASE(engram_rows_leave_on_the_edge_of_their_layer) {
   recorded_set one({edge_end_of(1, true, "engram_rows", {}, 2, 4),
                     edge_end_of(2, true, "engram_rows", {}, 2, 9)});

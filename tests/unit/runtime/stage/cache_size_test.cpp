@@ -52,6 +52,8 @@ BOOST_AUTO_TEST_CASE(rings_hold_a_window_and_the_slack_for_drafts) {
   const auto size = stage::cache_of_sequence(released(), model::schedule(released()), 1);
   BOOST_TEST(size.window_bytes == std::uint64_t{40} * (128 + 6) * 528);
   BOOST_TEST(size.draft_bytes == std::uint64_t{3} * (128 + 6) * 528);
+  // Of three target layers, 5120 bf16 a row, at the drafter and at their stage.
+  BOOST_TEST(size.tap_bytes == std::uint64_t{2} * 3 * (128 + 6) * 5120 * 2);
   // k and g of one token in fp32, at the three owners of ratio 2.
   BOOST_TEST(size.pending_bytes == std::uint64_t{3} * (1 + 6) * 2 * 512 * 4);
 }

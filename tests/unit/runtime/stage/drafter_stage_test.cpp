@@ -197,6 +197,47 @@ BOOST_AUTO_TEST_CASE(begins_with_the_rows_that_walk_the_decoder) {
   BOOST_TEST((with.draft(60) == draft_alone(taps, 60)));
 }
 
+BOOST_AUTO_TEST_CASE(begins_anew_with_a_window_whatever_it_knew) {
+  const std::uint32_t window = config().window;
+  const auto taps = random_taps(12, 70);
+  const auto others = random_taps(13, 70);
+  for (const std::uint32_t end : {1U, window - 1, window, window + 1, 50U})
+    for (const std::uint32_t known : {0U, 9U, 40U}) {
+      drafter_run with;
+      if (known > 0) with.extend(others, 0, known);
+      // The step itself has the last row only.
+      flow::row_span span{one, end - 1, 1, 0};
+      span.taps = flow::tap_use::window;
+      const std::uint32_t tapped = std::min(end, window);
+      BOOST_TEST(stage::tapped_rows(span, config()) == tapped);
+      BOOST_REQUIRE(with.try_extend({span}, taps.view().rows_from(end - tapped, tapped)));
+      with.settle(end);
+      BOOST_TEST((with.draft(end) == draft_alone(taps, end)), end << " rows, " << known);
+      // Drafts that are rejected reach back no further than what came.
+      auto drafted_rows = random_taps(14, 70);
+      std::copy_n(taps.data(), (end + 1) * taps.cols(), drafted_rows.data());
+      with.extend(drafted_rows, end, 1 + config().dspark.block_size);
+      with.settle(end + 1);
+      BOOST_TEST((with.draft(end + 1) == draft_alone(taps, end + 1)), end << " rows, " << known);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(forgets_a_request_that_it_no_longer_follows) {
+  const auto taps = random_taps(15, 40);
+  drafter_run with(cpu_backend(), 1);
+  with.extend(taps, 0, 20);
+  flow::row_span span{one, 20, 5, 5};
+  span.taps = flow::tap_use::none;
+  // Its place is another's.
+  const flow::row_span other{request_id{2}, 0, 7, 7};
+  BOOST_REQUIRE(with.try_extend({other, span}, taps.view().rows_from(0, 7)));
+  BOOST_TEST(with.drafter->sequences() == 1U);
+  BOOST_TEST(!with.drafter->knows(one));
+  const auto refused = with.try_extend({{one, 25, 1, 1}}, taps.view().rows_from(25, 1));
+  BOOST_REQUIRE(!refused);
+  BOOST_TEST((refused.error().code == errc::mismatch));
+}
+
 BOOST_AUTO_TEST_CASE(begins_anew_when_all_rows_are_taken_back) {
   const auto taps = random_taps(10, 40);
   drafter_run with;

@@ -160,6 +160,28 @@ BOOST_AUTO_TEST_CASE(take_back_what_is_rejected) {
   BOOST_TEST((with.answers.at(0).drafts == without.answers.at(0).drafts));
 }
 
+BOOST_AUTO_TEST_CASE(wait_for_no_taps_of_a_step_that_has_none) {
+  const auto unit = drafter_unit(4, 1);  // room for one request
+  seen out;
+  const flow::step_table first = table_of(1, {{one, 0, 9}});
+  give(*unit, first, out);
+  for (flow::message& block : taps_of(first)) give(*unit, std::move(block), out);
+  give(*unit, flow::verdict{step_id{1}, {}, {{one, 9, false}}}, out);
+  flow::step_table second = table_of(3, {{one, 9, 1}});  // step 2 did not concern it
+  second.spans.front().taps = flow::tap_use::none;
+  give(*unit, second, out);
+  give(*unit, flow::verdict{step_id{3}, {}, {{one, 10, false}}}, out);
+  BOOST_TEST((out.done == std::vector{step_id{1}, step_id{3}}));
+  // It is forgotten: an order is answered, and its place is free.
+  give(*unit, flow::draft_orders{step_id{3}, {}, {{one, 7, 10, 3}}}, out);
+  BOOST_TEST((out.answers.at(0).drafts == std::vector<flow::draft>{{one, 10, {}, {}}}));
+  const flow::step_table third = table_of(4, {{two, 0, 4}});
+  give(*unit, third, out);
+  for (flow::message& block : taps_of(third)) give(*unit, std::move(block), out);
+  give(*unit, flow::verdict{step_id{4}, {}, {{two, 4, false}}}, out);
+  BOOST_TEST(out.done.size() == 4U);
+}
+
 BOOST_AUTO_TEST_CASE(forget_everything_with_a_new_epoch) {
   const auto unit = drafter_unit(1, 1);
   seen out;

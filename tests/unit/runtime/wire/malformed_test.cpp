@@ -231,6 +231,9 @@ BOOST_AUTO_TEST_CASE(step_tables) {
                   span + zeros(8) + std::vector{std::byte{1}, std::byte{1}} + zeros(257),
                   "a name of 257 bytes");
   check_malformed(step_table(1, 2, 0, 0), span + zeros(9), "stepTable: 1 bytes");
+  auto taps = packed_span(0, 2, 1);
+  taps[15] |= std::byte{3 << 5};
+  check_malformed(step_table(1, 2, 0, 0), taps + zeros(8), "an unknown use of taps");
   check_malformed(step_table(1, 2, 0, 0), packed_span(0, 2, 3) + zeros(8), "logits begin at row 3");
   check_malformed(step_table(1, 2, 0, 0), packed_span(u32_max - 1, 2, 0) + zeros(8),
                   "positions overflow");

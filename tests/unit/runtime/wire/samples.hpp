@@ -17,7 +17,8 @@ inline kernels::buffer pattern(std::size_t bytes, unsigned salt) {
 }
 
 inline std::vector<flow::row_span> sample_spans() {
-  return {{request_id{0x1122334455667788}, 7, 3, 2, 9, 5, 8}, {request_id{9}, 0, 2, 0, 0}};
+  return {{request_id{0x1122334455667788}, 7, 3, 2, 9, 5, 8, flow::tap_use::none},
+          {request_id{9}, 0, 2, 0, 0, 0, 0, flow::tap_use::window}};
 }
 
 inline flow::step_table sample_step_table() {

@@ -121,6 +121,23 @@ BOOST_AUTO_TEST_CASE(costs_the_bytes_of_its_messages) {
   BOOST_TEST(p.expected_bytes(edge_of(p, edge_kind::draft_taps).id, table) ==
              flow::credit_bytes(taps));
 
+  // A row of each request, which bring a window, or what there is of it.
+  flow::step_table begins = table;
+  std::size_t tapped = 0;
+  for (flow::row_span& span : begins.spans) {
+    span.taps = flow::tap_use::window;
+    const std::uint32_t end = span.first_position + span.rows_count;
+    tapped += std::min(end - std::min(span.decoder_begin, end), c.window);
+  }
+  taps.payload = flow::freeze(kernels::buffer(tapped * c.width * 2));
+  BOOST_TEST(p.expected_bytes(edge_of(p, edge_kind::draft_taps).id, begins) ==
+             flow::credit_bytes(taps));
+  for (flow::row_span& span : begins.spans) span.taps = flow::tap_use::none;
+  BOOST_TEST(p.expected_bytes(edge_of(p, edge_kind::draft_taps).id, begins) == 0U);
+  // The largest: all requests of the limits begin to be followed, or have as many rows.
+  BOOST_TEST(edge_of(p, edge_kind::draft_taps).message_bytes_max >=
+             4 * ((c.window + c.dspark.block_size + 1) * c.width * 2 + 24));
+
   flow::draft_orders orders;
   orders.orders.resize(2);
   flow::draft_answers answers;
@@ -145,8 +162,17 @@ BOOST_AUTO_TEST_CASE(needs_memory_for_its_blocks_its_replicas_and_its_windows) {
     if (model::in_drafter(tensor)) weights += tensor.bytes();
   BOOST_TEST(need.weights == weights);
   BOOST_TEST(need.weights > std::uint64_t{2} * c.vocabulary * c.width * 2);
-  BOOST_TEST(need.kv == 4ULL * c.dspark.blocks * (c.window + c.dspark.block_size + 1) *
-                            kernels::entry_bytes(model::window_entry_format, c.head_dim));
+  const std::uint64_t rows = 4ULL * (c.window + c.dspark.block_size + 1);
+  const std::uint64_t taps = rows * c.width * 2;
+  BOOST_TEST(need.kv ==
+             rows * c.dspark.blocks * kernels::entry_bytes(model::window_entry_format, c.head_dim) +
+                 c.dspark.target_layers.size() * taps);
+  // The stage keeps what the drafter may ask for later.
+  const auto kv_of_decoder = [](const plan& of) {
+    return memory_of_units(of, largest_load(of))[unit_called(of, "decoder").value].kv;
+  };
+  BOOST_TEST(kv_of_decoder(p) == kv_of_decoder(planned(drafted("draft: off\n"))) +
+                                     c.dspark.target_layers.size() * taps);
   BOOST_TEST(need.working > 0U);
 }
 
