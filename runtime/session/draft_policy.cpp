@@ -10,7 +10,9 @@ namespace cedar::session {
 namespace {
 
 constexpr double doubt = 0.98;  ///< a gain below it is looked into
-constexpr double trial_share = 0.01;  ///< of the time of plain steps, which trials may lose
+constexpr double trial_share = 0.01;  ///< of plain steps, which trials may cost
+constexpr double trial_step_max = 8;  ///< plain steps that one of a trial counts for at most
+constexpr double trial_debt_max = 16;  ///< and all of it
 constexpr double typical_weight_max = 64;  ///< drafts that the running mean remembers
 constexpr double typical_weight_tried = 8;  ///< of them, what is left when drafts are tried again
 
@@ -166,9 +168,11 @@ void draft_policy::advance(regime& at, const settled_step& step, double seconds)
       at.trusted_steps = recheck_pause;
       return judge(at, step.requests);
     case phase::try_drafts:
-      at.debt += seconds - step.tokens / plain_rate(step.requests);
-      if (drafted && --at.left == 0) judge(at, step.requests);
-      return;
+      at.debt += std::min(seconds * plain_rate(step.requests) / step.requests, trial_step_max) -
+                 static_cast<double>(step.tokens) / step.requests;
+      if (!drafted || --at.left > 0) return;
+      at.debt = std::min(at.debt, trial_debt_max);
+      return judge(at, step.requests);
     case phase::drafting:
       if (!drafted) return;
       if (at.trusted_steps > 0) {
@@ -181,7 +185,7 @@ void draft_policy::advance(regime& at, const settled_step& step, double seconds)
     case phase::plain:
       if (drafted) return;
       ++at.plain_steps;
-      at.debt -= trial_share * seconds;
+      at.debt -= trial_share;
       if (at.plain_steps >= trial_pause && at.debt <= 0) try_drafts(at);
       return;
   }

@@ -20,7 +20,7 @@
 //    run: links, other load and all.
 // 4. Where drafting is off it is tried again: after `trial_pause` steps at least, and not before
 //    plain steps have taken 100 times as long as the last trial has lost, all that it takes for the
-//    drafter to catch up included. Where it is on, a plain step is run when the time of one is
+//    drafter to catch up included; what a hiccup makes of that is bounded. Where it is on, a plain step is run when the time of one is
 //    forgotten.
 // Steps with rows of prompts teach nothing, nor do those without drafts where drafts are wanted:
 // they bring the drafter what it needs to begin. Deterministic: no clock, no chance; the times come
@@ -102,7 +102,7 @@ class draft_policy {
     bool tried_drafts = false;
     std::uint32_t plain_steps = 0;  ///< since drafting was turned off
     std::uint32_t trusted_steps = 0;  ///< drafted steps before the gain is doubted again
-    double debt = 0;  ///< seconds that the last trial lost, less 1 % of plain steps since
+    double debt = 0;  ///< plain steps that the last trial cost, less 1 % of those since
   };
 
   const regime& regime_of(std::uint32_t requests) const;
