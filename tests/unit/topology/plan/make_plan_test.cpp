@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(grants_each_edge_the_steps_in_flight_at_their_largest) {
     BOOST_TEST(edge.queue_messages_max == 3U);
   };
   expect("scheduler -> decoder step_table",
-         100 * 4 + 4 * (24 + 3 * 4) + 2048 * (2 + 64) + 4 * (56 + 1024 * 8));
+         100 * 4 + 4 * (24 + 3 * 4) + 2048 * (2 + 64) + 4 * (60 + 1024 * 8));
   expect("embedding -> encoder embedded", 100 * 257 + 4 * 24);
   expect("engram -> encoder engram_rows of layer 1", 100 * 6 * 33 + 4 * 24);
   expect("encoder -> decoder activation", 100 * 1041 + 4 * 24);
