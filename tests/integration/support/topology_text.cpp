@@ -33,7 +33,7 @@ std::string topology_text(const topology_options& options) {
   if (options.engram) text += "  engram: {device: cpu0}\n";
   text += "  stages:\n" + stages + "  head: {device: cpu" + std::to_string(last) + "}\n";
   if (!options.vision.empty()) text += "  vision: {device: vision-cpu}\n";
-  if (!options.drafter.empty()) text += "  drafter: {device: draft-cpu}\n";
+  if (!options.drafter.empty()) text += "  drafter: {device: draft-cpu}\ndraft: fixed:5\n";
   text += options.loopback        ? "transport: {kind: loopback}\n"
           : options.shared_memory ? "transport: {kind: ucx, tls: [posix, sysv, tcp, self]}\n"
                                   : "transport: {kind: ucx, tls: [tcp, self]}\n";

@@ -13,7 +13,10 @@ std::uint32_t draft_tokens_max(const model::model_config& config) noexcept {
 }
 
 session::draft_setting draft_of(const document& topology, const model::model_config& config) {
-  if (!topology.draft.given) return {topology.units.drafter ? draft_tokens_max(config) : 0};
+  if (!topology.draft.given) {
+    const bool placed = topology.units.drafter.has_value();
+    return {placed ? draft_tokens_max(config) : 0, placed};
+  }
   const auto setting = session::draft_setting_of(topology.draft.value);
   CEDAR_ASSERT(setting.has_value(), "the draft setting was checked");
   if (setting->automatic) return {draft_tokens_max(config), true};

@@ -12,8 +12,8 @@ namespace cedar::topology::internal {
 /// Tokens that the model's drafter proposes at once; 0: the model has none.
 std::uint32_t draft_tokens_max(const model::model_config& config) noexcept;
 
-/// What `draft` of the file says, with the tokens of `auto`: as many as the drafter proposes. The
-/// same, always, if it is omitted and a drafter is placed. Requires: check_draft() found nothing.
+/// What `draft` of the file says, with the tokens of `auto`: as many as the drafter proposes. If it
+/// is omitted: `auto` where a drafter is placed, else `off`. Requires: check_draft() found nothing.
 session::draft_setting draft_of(const document& topology, const model::model_config& config);
 
 /// A drafter is placed only if the model has draft blocks; `draft` is off, auto or fixed:K, needs a

@@ -154,7 +154,8 @@ BOOST_AUTO_TEST_SUITE(shipped_topologies)
 
 BOOST_DATA_TEST_CASE(give_the_plain_bits_with_the_models_drafter,
                      boost::unit_test::data::make(shipped_files()), file) {
-  const run drafted = through(with_drafter(in_this_process(file)), nullptr);
+  const run drafted =
+      through(with_drafter(in_this_process(file)), nullptr, session::draft_setting{5});
   BOOST_TEST((drafted.rows == plain().rows));
   BOOST_TEST_MESSAGE(drafted.drafted << " drafted tokens, " << drafted.accepted << " accepted");
   BOOST_TEST(drafted.accepted > drafted.drafted / 5);

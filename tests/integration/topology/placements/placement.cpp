@@ -123,7 +123,8 @@ std::string topology_text(const placement& p) {
     first = last + 1;
   }
   text += "  head: {device: cpu" + std::to_string(p.head_node) + "}\n";
-  if (p.drafter_node) text += "  drafter: {device: cpu" + std::to_string(*p.drafter_node) + "}\n";
+  if (p.drafter_node)
+    text += "  drafter: {device: cpu" + std::to_string(*p.drafter_node) + "}\ndraft: fixed:5\n";
   const auto owners = split_owners(p);
   if (!owners.empty()) text += "splits:\n";
   for (const std::uint32_t owner : owners)

@@ -89,6 +89,7 @@ BOOST_AUTO_TEST_CASE(takes_taps_from_each_stage_that_holds_a_target_layer) {
 BOOST_AUTO_TEST_CASE(drafts_as_the_file_says) {
   BOOST_TEST(planned(two_nodes).limits().draft_tokens == 0U);
   BOOST_TEST(planned(drafted()).limits().draft_tokens == 5U);
+  BOOST_TEST(planned(drafted()).limits().draft_policy);
   BOOST_TEST(planned(drafted("draft: fixed:2\n")).limits().draft_tokens == 2U);
   BOOST_TEST(!planned(drafted("draft: fixed:2\n")).limits().draft_policy);
   BOOST_TEST(planned(drafted("draft: auto\n")).limits().draft_tokens == 5U);
