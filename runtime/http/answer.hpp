@@ -52,10 +52,10 @@ struct answer_delta {
 
 struct answer_setting {
   /// Looked for in what a person is told, not in reasoning and calls.
-  std::vector<std::string> stops;
+  std::vector<std::string> stops{};
   bool scored = false;  ///< tokens' scores are wanted
-  std::optional<text::chat_mode> chat;  ///< how the prompt of a chat ended; nothing: plain text
-  std::string begun;  ///< what the prompt of a chat has of the answer
+  std::optional<text::chat_mode> chat{};  ///< how the prompt of a chat ended; nothing: plain text
+  std::string begun{};  ///< what the prompt of a chat has of the answer
   std::uint32_t tokens_min = 0;  ///< of the answer, before which no stop string counts
 };
 

@@ -42,7 +42,7 @@ struct prompt_options {
   std::size_t context_messages = 0;
   /// The prompt ends within the answer, which has begun to call this tool: the parameters are next.
   /// Such an answer has no reasoning, so mode chat only.
-  std::optional<tool_name> calling;
+  std::optional<tool_name> calling{};
 };
 
 /// What a prompt with `calling` has of the answer, for whoever reads the rest of it
