@@ -50,7 +50,7 @@ class pipeline {
 
   /// `drafter_hears`: else it gets neither the step nor its verdict.
   flow::proposal run(const flow::step_table& table, bool drafter_hears) {
-    const auto embedded = value_of(embedding_.run(table, {}));
+    const auto embedded = value_of(embedding_.run(table));
     const auto engram = value_of(engram_.run(table));
     const auto blocks = value_of(layers_->begin({table, embedded, engram, {}, {}}, {}));
     hears_ = drafter_hears;
