@@ -269,6 +269,7 @@ class cluster final : public session::generator {
   std::map<node_id, std::uint64_t> losses_;  ///< ever
   std::set<node_id> blamed_;  ///< have to be started again, though they are not lost
   std::set<node_id> former_;  ///< lost, and somebody may still be connected to what is gone
+  std::set<node_id> left_;  ///< lost, nobody is connected any more, and no successor has joined
   std::map<node_id, epoch_id> back_since_;  ///< the first wiring of those that were lost
   std::set<std::pair<node_id, node_id>> cuts_;  ///< nodes that have lost each other; lower id first
   std::map<std::pair<node_id, node_id>, std::uint64_t> link_losses_;  ///< of such nodes, ever

@@ -312,7 +312,8 @@ void cluster::note_joined(const joined_event& joined) {
   agents_[node] = joined.agent;
   joined_.insert(node);
   deployed_.erase(node);
-  if (lost_.erase(node) > 0) former_.insert(node);
+  const bool nobody_is_connected = left_.erase(node) > 0;
+  if (lost_.erase(node) > 0 && !nobody_is_connected) former_.insert(node);
   progress(name_of(node) + " joined");
 }
 

@@ -82,7 +82,7 @@ result<void> cluster::part_from_former() {
   }
   if (const result<void> parted = await(parted_, "drop its connections"); !parted) return parted;
   for (const node_id node : former_) back_since_[node] = epoch_;
-  former_.clear();
+  left_ = std::exchange(former_, {});
   cuts_.clear();
   return {};
 }

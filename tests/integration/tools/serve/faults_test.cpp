@@ -67,6 +67,28 @@ BOOST_DATA_TEST_CASE(of_a_process_while_it_answers_are_named_and_pass,
   BOOST_TEST(contains(one.process.errors(), "serving again after "), one.process.errors());
 }
 
+// A successor is watched like its predecessor.
+BOOST_AUTO_TEST_CASE(again_are_noticed_as_soon) {
+  server one;
+  const std::string before = one.completion(greedy("The fox", 12));
+  pid_t node = pid_of(one, "node1");
+  for (const int number : {SIGKILL, SIGSTOP, SIGSTOP}) {
+    http_client client(one.port);
+    client.send("POST", "/v1/completions", endless().dump());
+    client.wait_for("data: ");
+    const auto begin = std::chrono::steady_clock::now();
+    ::kill(node, number);
+    const auto events = events_of(client.receive().body);
+    BOOST_TEST((std::chrono::steady_clock::now() - begin < named_within));
+    const std::string text = json::parse(events.back()).at("error").at("message");
+    BOOST_TEST(contains(text, "node 'node1'"), text);
+    node = successor_of(one, "node1", node);
+    wait_ready(one);
+    BOOST_TEST(one.completion(greedy("The fox", 12)) == before);
+  }
+  stop(one);
+}
+
 BOOST_AUTO_TEST_CASE(in_prefill_are_named_too) {
   server one;
   const std::string before = one.completion(greedy("The fox", 12));
