@@ -51,7 +51,8 @@ answer_delta answer::take(const std::string& text, bool last) {
       else if (delta.kind == text::delta_kind::reasoning)
         out.reasoning += delta.text;
       else if (delta.kind != text::delta_kind::call_end)
-        out.calls.push_back({delta.call, delta.name.qualified(), std::move(delta.text)});
+        out.calls.push_back({delta.call, delta.kind == text::delta_kind::call_begin,
+                             delta.name.qualified(), std::move(delta.text)});
     }
   } else {
     add_text(text);

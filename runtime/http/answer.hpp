@@ -35,7 +35,8 @@ struct scored_token {
 /// More of a tool call.
 struct call_part {
   std::uint32_t index = 0;  ///< counts the calls of the answer
-  std::string name;  ///< not empty: the call begins
+  bool begins = false;
+  std::string name;  ///< of a call that begins, as the model wrote it, so possibly empty
   std::string arguments;  ///< more of a JSON object
 };
 

@@ -116,10 +116,10 @@ json usage_json(const response_usage& usage) {
 
 json call_json(const call_part& call, const response_head& head, std::uint32_t choice) {
   json function = json::object();
-  if (!call.name.empty()) function["name"] = call.name;
+  if (call.begins) function["name"] = call.name;
   function["arguments"] = call.arguments;
   json out = json::object();
-  if (!call.name.empty()) {
+  if (call.begins) {
     out["id"] = "call_" + head.id + "_" + std::to_string(choice) + "_" + std::to_string(call.index);
     out["type"] = "function";
   }

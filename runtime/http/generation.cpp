@@ -130,7 +130,7 @@ void generation::deliver(std::size_t index, answer_delta news, const std::string
     whole.text += news.text;
     whole.reasoning += news.reasoning;
     for (call_part& call : news.calls) {
-      if (!call.name.empty()) whole.calls.push_back({call.index, std::move(call.name), {}});
+      if (call.begins) whole.calls.push_back({call.index, true, std::move(call.name), {}});
       whole.calls.back().arguments += call.arguments;
     }
     std::ranges::move(news.tokens, std::back_inserter(whole.tokens));

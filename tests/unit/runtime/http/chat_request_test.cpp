@@ -115,10 +115,16 @@ BOOST_AUTO_TEST_CASE(refuses_tool_choices_that_cannot_be) {
   const auto named = [](const std::string& name) {
     return R"(, "tool_choice": {"type": "function", "function": {"name": ")" + name + R"("}})";
   };
+  const auto named_tool = [&](const std::string& name) {
+    return R"(, "tools": [{"type": "function", "function": {"name": ")" + name + R"("}}])" +
+           named(name);
+  };
   for (const std::string& wrong :
        {tools + named("leap"), named("look"), tools + R"(, "tool_choice": "look")",
         tools + R"(, "tool_choice": {"type": "function"})", tools + R"(, "tool_choice": 7)",
-        tools + named("look") + R"(, "thinking": {"type": "enabled"})"})
+        tools + named("look") + R"(, "thinking": {"type": "enabled"})",
+        // Names that would not come back as they are.
+        named_tool(R"(\">)"), named_tool(R"(a\">x)"), named_tool("<｜end▁of▁sentence｜>")})
     BOOST_TEST(
         refused(R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}])" + wrong + "}")
                 .param == "tool_choice",

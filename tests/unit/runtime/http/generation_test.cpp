@@ -208,6 +208,18 @@ BOOST_AUTO_TEST_CASE(gives_calls_of_tools_apart) {
   BOOST_TEST(calls[0].at("id") != calls[1].at("id"));
 }
 
+// Models write what they like.
+BOOST_AUTO_TEST_CASE(gives_a_call_without_a_name_as_such) {
+  ask_chat(R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}]})");
+  service.say(1, "<｜DSML｜ calls>\n<｜DSML｜ invoke name=\"\">\n</｜DSML｜ invoke>\n", false);
+  service.end(1, 99);
+  settle();
+  const json calls = json::parse(body).at("choices").at(0).at("message").at("tool_calls");
+  BOOST_REQUIRE_EQUAL(calls.size(), 1U);
+  BOOST_TEST(calls[0].at("function").at("name") == "");
+  BOOST_TEST(calls[0].at("function").at("arguments") == "{}");
+}
+
 BOOST_AUTO_TEST_CASE(streams_calls_of_tools_without_a_tag) {
   ask_chat(R"({"model": "m", "stream": true, "messages": [{"role": "user", "content": "Hi"}]})");
   service.say(1, two_calls, false);
