@@ -211,6 +211,7 @@ void connection::answer_get(const std::string& path) {
 }
 
 void connection::generate(bool chats) {
+  asked_at_ = std::chrono::steady_clock::now();
   if (shared_.draining) {
     keep_alive_ = false;
     return refuse(unavailable("the server is stopping"));
@@ -232,12 +233,15 @@ void connection::order(const Ask& ask) {
 }
 
 void connection::download(chat_ask ask) {
+  const auto asked = ask.time_limit;
   downloads_ = std::make_shared<image_downloads>(
       stream_.get_executor(), shared_.options, std::move(ask),
       [self = shared_from_this()](api_result<chat_ask> fetched) {
         self->downloads_.reset();
         fetched ? self->order(*fetched) : self->refuse(fetched.error());
       });
+  limit_time(asked);
+  watch(downloads_);
   downloads_->start();
 }
 
@@ -263,7 +267,7 @@ void connection::begin(generation_order order) {
   generation_ = std::make_shared<generation>(
       generation_setting{shared_.service, shared_.vocabulary, shared_.counters, post},
       std::move(*place), std::move(order), std::move(listener));
-  watch();
+  watch(generation_);
   limit_time(asked);
   generation_->start();
 }
@@ -272,26 +276,32 @@ void connection::limit_time(std::optional<std::chrono::milliseconds> asked) {
   const std::chrono::milliseconds most = shared_.options.request_limit;
   if (most.count() == 0 && !asked) return;
   const auto limit = most.count() == 0 ? *asked : std::min(most, asked.value_or(most));
-  deadline_.expires_after(limit);
-  deadline_.async_wait([of = std::weak_ptr(generation_), limit](beast::error_code cancelled) {
-    const auto running = of.lock();
-    if (!cancelled && running) running->expire(limit);
+  deadline_.expires_at(asked_at_ + limit);
+  deadline_.async_wait([of = std::weak_ptr(generation_), fetches = std::weak_ptr(downloads_),
+                        self = weak_from_this(), limit](beast::error_code cancelled) {
+    if (cancelled) return;
+    if (const auto running = of.lock()) return running->expire(limit);
+    const auto fetching = fetches.lock();
+    const auto alive = self.lock();
+    if (!fetching || !alive || alive->downloads_ != fetching) return;
+    std::exchange(alive->downloads_, nullptr)->cancel();
+    alive->refuse(deadline_exceeded(limit));
   });
 }
 
-void connection::watch() {
+void connection::watch(const std::weak_ptr<const void>& whom) {
   stream_.socket().async_wait(
-      tcp::socket::wait_read,
-      [self = shared_from_this(), of = std::weak_ptr(generation_)](beast::error_code failed) {
-        const auto running = of.lock();
-        if (failed || !running || running != self->generation_) return;
+      tcp::socket::wait_read, [self = shared_from_this(), whom](beast::error_code failed) {
+        const auto running = whom.lock();
+        if (failed || !running || (running != self->generation_ && running != self->downloads_))
+          return;
         char byte = 0;
         beast::error_code gone;
         // Readiness may be that of bytes which have been read since: a look must not wait for more.
         self->stream_.socket().non_blocking(true, gone);
         if (!gone)
           self->stream_.socket().receive(asio::buffer(&byte, 1), tcp::socket::message_peek, gone);
-        if (gone == asio::error::would_block) return self->watch();
+        if (gone == asio::error::would_block) return self->watch(whom);
         // What is there is the beginning of the next request.
         if (gone) self->close();
       });

@@ -65,7 +65,7 @@ class connection : public std::enable_shared_from_this<connection> {
   /// Gives the answer up when its time has passed.
   void limit_time(std::optional<std::chrono::milliseconds> asked);
   /// Looks whether the client goes while an answer is being made.
-  void watch();
+  void watch(const std::weak_ptr<const void>& whom);
 
   boost::beast::tcp_stream stream_;
   gateway& shared_;
@@ -82,6 +82,7 @@ class connection : public std::enable_shared_from_this<connection> {
   // SHARED: with its pending operations, until they have ended.
   std::shared_ptr<image_downloads> downloads_;
   boost::asio::steady_timer deadline_;
+  std::chrono::steady_clock::time_point asked_at_;  ///< the request that is being answered
   bool streaming_ = false;
   std::string outbound_;  ///< to be written next
   std::string writing_;  ///< being written
