@@ -13,7 +13,8 @@ void add_draft_option(CLI::App& command, std::optional<session::draft_setting>& 
         to = *setting;
       },
       "off, fixed:K: let the model's drafter propose K tokens a step, or auto: as many as pay; "
-      "answers stay the same (default: the topology's, else off)");
+      "answers stay the same (default: the topology's, which is auto where it places a drafter; "
+      "off in one process)");
 }
 
 }  // namespace cedar::tools

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "runtime/model/engram_hash.hpp"
@@ -30,7 +32,9 @@ weights_inspection inspect_weights(const store::checkpoint& found, const inspect
 
 /// What `options` ask for beyond the checkpoint itself.
 result<void> add_asked(inspection& what, const inspect_options& options) {
-  const std::uint32_t positions = options.cache_positions;
+  const std::uint32_t positions = options.fewer_positions
+                                      ? std::min(options.cache_positions, what.config.max_positions)
+                                      : options.cache_positions;
   if (positions > what.config.max_positions)
     return fail(errc::invalid_argument,
                 fmt::format("--context {} is beyond the {} positions of the model", positions,
@@ -96,7 +100,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
   struct options : inspect_options {
     std::string path;
     bool cache = false;
-    std::uint32_t context = 65536;
+    std::optional<std::uint32_t> context;
   };
   CLI::App* command =
       app.add_subcommand("inspect", "Print a checkpoint's architecture, schedule and sizes");
@@ -105,14 +109,19 @@ void add_inspect(CLI::App& app, int& exit_code) {
   command->add_flag("--json", chosen->json, "Print one JSON object");
   CLI::Option* cache = command->add_flag(
       "--cache", chosen->cache, "Print what a sequence takes of the caches, by their allocators");
-  command->add_option("--context", chosen->context, "Positions of that sequence (default: 65536)")
+  command
+      ->add_option("--context", chosen->context,
+                   "Positions of that sequence (default: 65536, or all that the model has)")
       ->check(CLI::Range(1U, 1U << 30))
       ->needs(cache);
   command->add_flag("--tensors", chosen->tensors, "List every tensor");
   command->add_option("--topology", chosen->topology,
                       "Topology file: print which unit, device and node each tensor would be on");
   command->callback([chosen, &exit_code] {
-    if (chosen->cache) chosen->cache_positions = chosen->context;
+    if (chosen->cache) {
+      chosen->cache_positions = chosen->context.value_or(65536);
+      chosen->fewer_positions = !chosen->context;
+    }
     exit_code = run_inspect(chosen->path, *chosen, std::cout, std::cerr);
   });
 }

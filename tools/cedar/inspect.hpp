@@ -52,6 +52,7 @@ struct inspection {
 struct inspect_options {
   bool json = false;
   std::uint32_t cache_positions = 0;  ///< what a sequence of so many takes of the caches; 0: no
+  bool fewer_positions = false;  ///< than `cache_positions`, if the model has fewer
   bool tensors = false;  ///< a line for each
   std::filesystem::path topology{};  ///< where its units would put them; empty: no placement
 };

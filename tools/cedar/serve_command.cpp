@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <future>
+#include <regex>
 
 #include "kernels/registry/registry.hpp"
 #include "runtime/http/server.hpp"
@@ -141,7 +142,15 @@ void add_serve(CLI::App& app, int& exit_code) {
           "--image-hosts", chosen->server.image_hosts,
           "HOST or HOST:PORT: fetch images that chats name by http(s) URLs from there, and "
           "from nowhere else (unless told, only data URLs are taken); again for more")
-      ->transform([](std::string host) { return CLI::detail::to_lower(host); })
+      ->transform([](const std::string& host) {
+        static const std::regex form(R"((\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:([1-9][0-9]{0,4}))?)");
+        const std::string lower = CLI::detail::to_lower(host);
+        std::smatch parts;
+        if (!std::regex_match(lower, parts, form) ||
+            (parts[3].matched && std::stoi(parts[3]) > 65535))
+          throw CLI::ValidationError("--image-hosts", "'" + host + "' is no HOST or HOST:PORT");
+        return lower;
+      })
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--request-seconds", chosen->request_s,

@@ -108,6 +108,10 @@ BOOST_AUTO_TEST_CASE(shows_what_a_sequence_takes_of_the_caches) {
   BOOST_TEST(cache["positions"] == 1000);
   BOOST_TEST(cache["global_bytes"] == 22784 * (3 * 8 + 16));
   BOOST_TEST(as_json.problems.str() == "");
+  const run capped(models / "cedar-tiny",
+                   {.json = true, .cache_positions = 65536, .fewer_positions = true});
+  BOOST_TEST_REQUIRE(capped.exit_code == 0, capped.problems.str());
+  BOOST_TEST(json::parse(capped.out.str())["cache"]["positions"] == 2048);
   const run beyond(models / "released", {.cache_positions = 1U << 21});
   BOOST_TEST(beyond.exit_code == 1);
   BOOST_TEST(beyond.complains("beyond the 1048576 positions"));
