@@ -115,6 +115,7 @@ BOOST_DATA_TEST_CASE(windows_of_one_message_give_the_plain_answers,
 }
 
 // Times are as random as the order of events, and so is what the policy makes of them.
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(a_policy_that_turns_drafting_on_and_off_gives_the_plain_answers,
                      topologies* data::xrange(1, 1 + seeds_count(4)), topology, number) {
   const auto seed = static_cast<std::uint64_t>(number);
@@ -159,6 +160,7 @@ BOOST_DATA_TEST_CASE(a_drafter_that_lags_behind_gives_the_plain_answers, topolog
   check_answers(sim, *ids, requests);
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(guesses_are_accepted_and_change_no_answer,
                      data::make({std::string("one node"), std::string("three nodes"),
                                  std::string("gather")}) *
@@ -201,6 +203,7 @@ BOOST_DATA_TEST_CASE(cancelled_requests_leave_nothing_with_the_drafter,
 }
 
 // KV for three requests of four: orders are out for requests that lose it.
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(requests_that_lose_their_kv_are_drafted_for_anew, topologies, topology) {
   const topology::plan plan =
       planned(topology,
@@ -228,6 +231,7 @@ BOOST_DATA_TEST_CASE(requests_that_lose_their_kv_are_drafted_for_anew, topologie
   BOOST_TEST(preemptions > 0U);
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(a_lost_message_is_noticed_by_the_deadline_of_the_draft,
                      data::make({edge_kind::draft_taps, edge_kind::draft_orders,
                                  edge_kind::draft_answers}) *

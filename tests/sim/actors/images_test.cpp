@@ -98,6 +98,7 @@ BOOST_DATA_TEST_CASE(windows_of_one_message_give_the_answers_of_one_process,
   run_and_compare(topology, "steps_in_flight: 4}\n", static_cast<std::uint64_t>(seed), true);
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(vision_that_lags_behind_gives_the_answers_of_one_process,
                      topologies* data::make({false, true}), topology, small_windows) {
   const topology::plan plan = planned(topology, limits + "steps_in_flight: 3}\n");
@@ -139,6 +140,7 @@ BOOST_DATA_TEST_CASE(cancelled_requests_leave_no_image,
 }
 
 // KV for three requests of four: some are freed with their images and begin anew.
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(requests_that_lose_their_kv_bring_their_images_again, topologies, topology) {
   const topology::plan plan =
       planned(topology,

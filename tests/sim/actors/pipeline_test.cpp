@@ -101,6 +101,7 @@ BOOST_DATA_TEST_CASE(with_one_step_at_a_time_verdicts_are_the_local_ones,
   }
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(sixteen_requests_at_a_time_give_the_local_answers, topologies, topology) {
   const topology::plan plan = planned(
       topology,
