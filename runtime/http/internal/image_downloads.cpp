@@ -168,10 +168,10 @@ void image_downloads::ask_for_file(Stream& stream) {
 
 template <class Stream>
 void image_downloads::read_file(Stream& stream, beast::error_code failed) {
+  if (failed) return answered(failed);
   // The parser's own bound does not hold for an answer that tells its length.
   const auto length = parser_->content_length();
-  if (!failed && length && *length > bytes_left_) failed = beast::http::error::body_limit;
-  if (failed) return answered(failed);
+  if (length && *length > bytes_left_) return answered(beast::http::error::body_limit);
   beast::http::async_read(
       stream, buffer_, *parser_,
       [self = shared_from_this()](beast::error_code read, std::size_t) { self->answered(read); });
