@@ -182,6 +182,7 @@ counts compare(const kv_room& room, std::uint32_t steps) {
 
 BOOST_AUTO_TEST_SUITE(followed_drafts)
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(are_those_of_a_drafter_that_had_every_row) {
   BOOST_TEST(compare({4, 0}, 1200).preemptions > 0U);
 }
