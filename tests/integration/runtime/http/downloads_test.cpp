@@ -31,6 +31,8 @@ class file_server {
   }
   std::string url(const std::string& path) const { return "http://" + host() + path; }
   int asked() const { return asked_; }
+  /// Whoever asked for /patience has gone.
+  bool is_left() const { return left_; }
 
  private:
   using tcp = boost::asio::ip::tcp;
@@ -65,10 +67,15 @@ class file_server {
       if (failed) continue;
       ++asked_;
       const std::string path = request.substr(4, request.find(' ', 4) - 4);
-      if (path == "/silent")
+      char byte = 0;
+      if (path == "/silent") {
         silent_.push_back(std::move(socket));
-      else
+      } else if (path == "/patience") {
+        boost::asio::read(socket, boost::asio::buffer(&byte, 1), failed);
+        left_ = true;
+      } else {
         boost::asio::write(socket, boost::asio::buffer(answer(path)), failed);
+      }
     }
   }
 
@@ -76,6 +83,7 @@ class file_server {
   tcp::acceptor acceptor_{context_, {boost::asio::ip::address_v4::loopback(), 0}};
   std::atomic<bool> stopping_ = false;
   std::atomic<int> asked_ = 0;
+  std::atomic<bool> left_ = false;
   std::vector<tcp::socket> silent_;
   std::thread thread_;
 };
@@ -166,6 +174,28 @@ BOOST_AUTO_TEST_CASE(are_fetched_from_hosts_that_are_named_and_from_no_other) {
   const image_world careful;
   BOOST_TEST(careful.ask(named).status == 400);
   BOOST_TEST(files.asked() == asked);
+}
+
+BOOST_AUTO_TEST_CASE(take_of_the_requests_own_time) {
+  file_server files;
+  const image_world one({files.host()}, std::chrono::minutes(10));
+  json body = chat({message_with_images({files.url("/silent")}, "a")});
+  body["timeout"] = 0.1;
+  const http_reply reply = one.ask(body);
+  BOOST_TEST(reply.status == 503);
+  BOOST_TEST(json::parse(reply.body)["error"]["code"] == "deadline_exceeded");
+}
+
+BOOST_AUTO_TEST_CASE(end_with_the_client_that_leaves) {
+  file_server files;
+  const image_world one({files.host()}, std::chrono::minutes(10));
+  {
+    http_client client(one.port);
+    client.send("POST", "/v1/chat/completions",
+                chat({message_with_images({files.url("/patience")}, "a")}).dump());
+    BOOST_REQUIRE(eventually([&] { return files.asked() == 1; }));
+  }
+  BOOST_TEST(eventually([&] { return files.is_left(); }));
 }
 
 BOOST_AUTO_TEST_CASE(are_not_fetched_from_whom_nobody_vouches_for) {

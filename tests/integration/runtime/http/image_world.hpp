@@ -18,10 +18,13 @@ inline nlohmann::ordered_json chat(const std::vector<nlohmann::ordered_json>& me
 
 /// Steps of five rows cut most spans.
 struct image_world {
-  explicit image_world(std::vector<std::string> from = {}) : hosts(std::move(from)) {}
+  explicit image_world(std::vector<std::string> from = {},
+                       std::chrono::milliseconds time = std::chrono::milliseconds(500))
+      : hosts(std::move(from)), download_limit(time) {}
 
   std::filesystem::path folder = CEDAR_TEST_DATA "/golden/tiny-vision";
   std::vector<std::string> hosts;  ///< that images are fetched from
+  std::chrono::milliseconds download_limit;
   std::unique_ptr<kernels::backend> backend = kernels::make_backend("cpu");
   std::unique_ptr<stage::model_source> source = stage::model_source::open(folder).value();
   text::tokenizer vocabulary = text::tokenizer::load(folder / "tokenizer.json").value();
@@ -40,7 +43,7 @@ struct image_world {
     http::server_options options = server_options_of_tests();
     options.body_bytes_max = 100'000;
     options.image_hosts = hosts;
-    options.download_limit = std::chrono::milliseconds(500);
+    options.download_limit = download_limit;
     return http::server::open(*service, vocabulary, options).value();
   }
   http_reply ask(const nlohmann::ordered_json& body) const {
