@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-#include "tests/sim/actors/simulation.hpp"
+#include "tests/sim/actors/run_checks.hpp"
 
 using namespace cedar;
 using namespace cedar::test;
@@ -19,16 +19,6 @@ namespace data = boost::unit_test::data;
 namespace {
 
 const std::string limits = "limits: {rows_per_step: 12, requests: 3, context: 64, ";
-
-void check_nothing_left(const simulation& sim) {
-  BOOST_TEST(sim.faults.empty(), (sim.faults.empty() ? "" : sim.faults[0].what.message));
-  BOOST_TEST(sim.given_up_for.empty(),
-             (sim.given_up_for.empty() ? "" : sim.given_up_for[0].what.message));
-  BOOST_TEST(sim.violations.empty(), (sim.violations.empty() ? "" : sim.violations[0]));
-  BOOST_TEST(sim.credit_is_whole());
-  BOOST_TEST(sim.pages_in_use() == 0U);
-  BOOST_TEST(sim.sequences() == 0U);
-}
 
 std::uint32_t drafted_tokens(const simulation& sim) {
   std::uint32_t sum = 0;
@@ -42,14 +32,6 @@ std::uint32_t accepted_tokens(const simulation& sim) {
   return sum;
 }
 
-void check_answers(const simulation& sim, const std::vector<request_id>& ids,
-                   const std::vector<session::generation_request>& requests) {
-  const expected_answers expected = local_answers(requests, sim.limits());
-  BOOST_REQUIRE_EQUAL(sim.finished.size(), ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    BOOST_REQUIRE((sim.rows.at(ids[i]) == expected.rows[i]));
-}
-
 void run_and_compare(const std::string& topology, const std::string& steps, std::uint64_t seed,
                      bool small_windows) {
   const topology::plan plan = planned(topology, limits + steps);
@@ -59,7 +41,7 @@ void run_and_compare(const std::string& topology, const std::string& steps, std:
   BOOST_REQUIRE(ids);
   sim.run();
   check_nothing_left(sim);
-  check_answers(sim, *ids, requests);
+  check_answers(sim, *ids, local_answers(requests, sim.limits()));
   BOOST_TEST(drafted_tokens(sim) > 0U);
 }
 
@@ -132,7 +114,7 @@ BOOST_DATA_TEST_CASE(a_policy_that_turns_drafting_on_and_off_gives_the_plain_ans
   BOOST_REQUIRE(ids);
   sim.run();
   check_nothing_left(sim);
-  check_answers(sim, *ids, requests);
+  check_answers(sim, *ids, local_answers(requests, sim.limits()));
   BOOST_TEST(drafted_tokens(sim) > 0U);
   // The drafter has not heard of all steps, if no penalties had it count tokens.
   std::map<std::string, std::uint64_t> tables;
@@ -149,15 +131,9 @@ BOOST_DATA_TEST_CASE(a_drafter_that_lags_behind_gives_the_plain_answers, topolog
   const auto ids = sim.submit(requests);
   BOOST_REQUIRE(ids);
   // Requests whose prompts are on their way go on without it, until its credit is used up.
-  for (int round = 0; round < 40; ++round) {
-    sim.stall("drafter");
-    for (int action = 0; action < 400 && sim.act(); ++action) continue;
-    sim.resume("drafter");
-    for (int action = 0; action < 40 && sim.act(); ++action) continue;
-  }
-  sim.run();
+  run_with_a_laggard(sim, "drafter");
   check_nothing_left(sim);
-  check_answers(sim, *ids, requests);
+  check_answers(sim, *ids, local_answers(requests, sim.limits()));
 }
 
 BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
@@ -175,7 +151,7 @@ BOOST_DATA_TEST_CASE(guesses_are_accepted_and_change_no_answer,
   guesses.learn(*ids, local_answers(requests, sim.limits()));
   sim.run();
   check_nothing_left(sim);
-  check_answers(sim, *ids, requests);
+  check_answers(sim, *ids, local_answers(requests, sim.limits()));
   BOOST_TEST(drafted_tokens(sim) > 0U);
   if (probability == 1.0) BOOST_TEST(accepted_tokens(sim) == drafted_tokens(sim));
   if (probability == 0.6) BOOST_TEST(accepted_tokens(sim) > 5U);
@@ -188,14 +164,7 @@ BOOST_DATA_TEST_CASE(cancelled_requests_leave_nothing_with_the_drafter,
   const auto requests = longer_requests(static_cast<std::uint64_t>(seed), 6);
   const auto ids = sim.submit(requests);
   BOOST_REQUIRE(ids);
-  std::mt19937_64 random(static_cast<std::uint64_t>(seed));
-  std::map<std::size_t, std::size_t> cancelled_after;  // by request: actions
-  for (std::size_t i = 0; i < requests.size(); i += 2) cancelled_after[i] = random() % 600;
-  for (std::size_t actions = 0; sim.act(); ++actions)
-    for (const auto& [request, after] : cancelled_after)
-      if (after == actions) sim.cancel((*ids)[request]);
-  for (const auto& [request, after] : cancelled_after) sim.cancel((*ids)[request]);
-  sim.run();
+  run_and_cancel(sim, *ids, static_cast<std::uint64_t>(seed), 600);
   check_nothing_left(sim);
   const expected_answers expected = local_answers(requests, sim.limits());
   for (std::size_t i = 1; i < requests.size(); i += 2)

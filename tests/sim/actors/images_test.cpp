@@ -8,7 +8,7 @@
 #include <boost/test/unit_test.hpp>
 #include <random>
 
-#include "tests/sim/actors/simulation.hpp"
+#include "tests/sim/actors/run_checks.hpp"
 #include "tests/support/golden_images.hpp"
 
 using namespace cedar;
@@ -49,25 +49,12 @@ std::vector<session::generation_request> requests_with_images(std::uint64_t seed
   return out;
 }
 
-void check_nothing_left(const simulation& sim) {
-  BOOST_TEST(sim.faults.empty(), (sim.faults.empty() ? "" : sim.faults[0].what.message));
-  BOOST_TEST(sim.given_up_for.empty(),
-             (sim.given_up_for.empty() ? "" : sim.given_up_for[0].what.message));
-  BOOST_TEST(sim.violations.empty(), (sim.violations.empty() ? "" : sim.violations[0]));
-  BOOST_TEST(sim.credit_is_whole());
-  BOOST_TEST(sim.pages_in_use() == 0U);
-  BOOST_TEST(sim.sequences() == 0U);
-  BOOST_TEST(sim.image_rows() == 0U);
-}
-
-void check_answers(const simulation& sim, const std::vector<request_id>& ids,
-                   const std::vector<session::generation_request>& requests) {
+void check_answers_of(const simulation& sim, const std::vector<request_id>& ids,
+                      const std::vector<session::generation_request>& requests) {
   const expected_answers expected = local_answers(requests, sim.limits(), vision_model());
-  BOOST_REQUIRE_EQUAL(sim.finished.size(), ids.size());
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    BOOST_REQUIRE((sim.rows.at(ids[i]) == expected.rows[i]));
+  check_answers(sim, ids, expected);
+  for (std::size_t i = 0; i < ids.size(); ++i)
     BOOST_TEST(sim.finished.at(ids[i]).image_tokens == expected.used[i].image_tokens);
-  }
 }
 
 void run_and_compare(const std::string& topology, const std::string& steps, std::uint64_t seed,
@@ -79,7 +66,7 @@ void run_and_compare(const std::string& topology, const std::string& steps, std:
   BOOST_REQUIRE(ids);
   sim.run();
   check_nothing_left(sim);
-  check_answers(sim, *ids, requests);
+  check_answers_of(sim, *ids, requests);
 }
 
 const auto topologies = data::make(seeing_names);
@@ -107,15 +94,9 @@ BOOST_DATA_TEST_CASE(vision_that_lags_behind_gives_the_answers_of_one_process,
   const auto ids = sim.submit(requests);
   BOOST_REQUIRE(ids);
   // Steps without images go on without it, until its credit is used up.
-  for (int round = 0; round < 40; ++round) {
-    sim.stall("vision");
-    for (int action = 0; action < 400 && sim.act(); ++action) continue;
-    sim.resume("vision");
-    for (int action = 0; action < 40 && sim.act(); ++action) continue;
-  }
-  sim.run();
+  run_with_a_laggard(sim, "vision");
   check_nothing_left(sim);
-  check_answers(sim, *ids, requests);
+  check_answers_of(sim, *ids, requests);
 }
 
 BOOST_DATA_TEST_CASE(cancelled_requests_leave_no_image,
@@ -125,14 +106,7 @@ BOOST_DATA_TEST_CASE(cancelled_requests_leave_no_image,
   const auto requests = requests_with_images(static_cast<std::uint64_t>(seed), 6);
   const auto ids = sim.submit(requests);
   BOOST_REQUIRE(ids);
-  std::mt19937_64 random(static_cast<std::uint64_t>(seed));
-  std::map<std::size_t, std::size_t> cancelled_after;  // by request: actions
-  for (std::size_t i = 0; i < requests.size(); i += 2) cancelled_after[i] = random() % 600;
-  for (std::size_t actions = 0; sim.act(); ++actions)
-    for (const auto& [request, after] : cancelled_after)
-      if (after == actions) sim.cancel((*ids)[request]);
-  for (const auto& [request, after] : cancelled_after) sim.cancel((*ids)[request]);
-  sim.run();
+  run_and_cancel(sim, *ids, static_cast<std::uint64_t>(seed), 600);
   check_nothing_left(sim);
   const expected_answers expected = local_answers(requests, sim.limits(), vision_model());
   for (std::size_t i = 1; i < requests.size(); i += 2)

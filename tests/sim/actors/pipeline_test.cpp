@@ -6,7 +6,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
-#include "tests/sim/actors/simulation.hpp"
+#include "tests/sim/actors/run_checks.hpp"
 
 using namespace cedar;
 using namespace cedar::test;
@@ -15,23 +15,15 @@ namespace {
 
 const std::string limits = "limits: {rows_per_step: 8, requests: 3, context: 64, ";
 
-void check_answers(const simulation& sim, const std::vector<request_id>& ids,
-                   const expected_answers& expected) {
-  BOOST_TEST(sim.faults.empty(), (sim.faults.empty() ? "" : sim.faults[0].what.message));
-  BOOST_TEST(sim.violations.empty(), (sim.violations.empty() ? "" : sim.violations[0]));
-  BOOST_REQUIRE_EQUAL(sim.finished.size(), ids.size());
+void check_run(const simulation& sim, const std::vector<request_id>& ids,
+               const expected_answers& expected) {
+  check_answers(sim, ids, expected);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    BOOST_REQUIRE((sim.rows.at(ids[i]) == expected.rows[i]));
     BOOST_REQUIRE_EQUAL(sim.finished.at(ids[i]).prompt_tokens, expected.used[i].prompt_tokens);
     BOOST_REQUIRE_EQUAL(sim.finished.at(ids[i]).completion_tokens,
                         expected.used[i].completion_tokens);
   }
-}
-
-void check_nothing_left(const simulation& sim) {
-  BOOST_TEST(sim.credit_is_whole());
-  BOOST_TEST(sim.pages_in_use() == 0U);
-  BOOST_TEST(sim.sequences() == 0U);
+  check_nothing_left(sim);
   BOOST_TEST(sim.fault_counts().dropped == 0U);
 }
 
@@ -59,8 +51,7 @@ void run_and_compare(const std::string& topology, const std::string& steps, std:
   const auto ids = sim.submit(requests);
   BOOST_REQUIRE(ids);
   sim.run();
-  check_answers(sim, *ids, local_answers(requests, sim.limits()));
-  check_nothing_left(sim);
+  check_run(sim, *ids, local_answers(requests, sim.limits()));
   verdicts_of(sim);
 }
 
@@ -92,7 +83,7 @@ BOOST_DATA_TEST_CASE(with_one_step_at_a_time_verdicts_are_the_local_ones,
   BOOST_REQUIRE(ids);
   sim.run();
   const expected_answers expected = local_answers(requests, sim.limits());
-  check_answers(sim, *ids, expected);
+  check_run(sim, *ids, expected);
   const auto verdicts = verdicts_of(sim);
   BOOST_REQUIRE_EQUAL(verdicts.size(), expected.verdicts.size());
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
@@ -112,8 +103,7 @@ BOOST_DATA_TEST_CASE(sixteen_requests_at_a_time_give_the_local_answers, topologi
   const auto ids = sim.submit(requests);
   BOOST_REQUIRE(ids);
   sim.run();
-  check_answers(sim, *ids, local_answers(requests, sim.limits()));
-  check_nothing_left(sim);
+  check_run(sim, *ids, local_answers(requests, sim.limits()));
 }
 
 BOOST_DATA_TEST_CASE(requests_that_arrive_meanwhile_get_the_local_answers,
@@ -130,8 +120,7 @@ BOOST_DATA_TEST_CASE(requests_that_arrive_meanwhile_get_the_local_answers,
     for (int action = 0; action < 150; ++action) sim.act();
   }
   sim.run();
-  check_answers(sim, ids, local_answers(requests, sim.limits()));
-  check_nothing_left(sim);
+  check_run(sim, ids, local_answers(requests, sim.limits()));
 }
 
 BOOST_DATA_TEST_CASE(taps_arrive_as_the_local_ones, topologies, topology) {
@@ -144,8 +133,7 @@ BOOST_DATA_TEST_CASE(taps_arrive_as_the_local_ones, topologies, topology) {
   BOOST_REQUIRE(ids);
   sim.run();
   const expected_answers expected = local_answers(requests, sim.limits());
-  check_answers(sim, *ids, expected);
-  check_nothing_left(sim);
+  check_run(sim, *ids, expected);
   BOOST_REQUIRE_EQUAL(sim.taps.size(), expected.taps.size());
   BOOST_TEST(sim.taps.size() > 4U * 12);
   BOOST_TEST(sim.taps_before_finish.at(ids->front()) == sim.taps.size());

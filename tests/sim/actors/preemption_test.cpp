@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "tests/sim/actors/simulation.hpp"
+#include "tests/sim/actors/run_checks.hpp"
 
 using namespace cedar;
 using namespace cedar::test;
@@ -51,21 +51,16 @@ BOOST_DATA_TEST_CASE(takes_kv_from_the_youngest_and_changes_no_answer,
   session::scheduler_limits plenty = sim.limits();
   plenty.kv_granules = std::numeric_limits<std::uint64_t>::max();
   const expected_answers expected = local_answers(requests, plenty);
-  BOOST_TEST(sim.faults.empty(), (sim.faults.empty() ? "" : sim.faults[0].what.message));
-  BOOST_TEST(sim.violations.empty(), (sim.violations.empty() ? "" : sim.violations[0]));
-  BOOST_REQUIRE_EQUAL(sim.finished.size(), ids->size());
+  check_answers(sim, *ids, expected);
+  check_nothing_left(sim);
   std::uint32_t preemptions = 0;
   for (std::size_t i = 0; i < ids->size(); ++i) {
-    BOOST_REQUIRE((sim.rows.at((*ids)[i]) == expected.rows[i]));
     const session::usage& used = sim.finished.at((*ids)[i]);
     preemptions += used.preemptions;
     BOOST_TEST((used.encoder_rows > expected.used[i].encoder_rows) == (used.preemptions > 0));
   }
   // Three run at once and each needs a second granule: somebody must give way.
   BOOST_TEST(preemptions > 0U);
-  BOOST_TEST(sim.credit_is_whole());
-  BOOST_TEST(sim.pages_in_use() == 0U);
-  BOOST_TEST(sim.sequences() == 0U);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
