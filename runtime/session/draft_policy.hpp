@@ -20,8 +20,8 @@
 //    run: links, other load and all.
 // 4. Where drafting is off it is tried again: after `trial_pause` steps at least, and not before
 //    plain steps have taken 100 times as long as the last trial has lost, all that it takes for the
-//    drafter to catch up included; what a hiccup makes of that is bounded. Where it is on, a plain step is run when the time of one is
-//    forgotten.
+//    drafter to catch up included; what a hiccup makes of that is bounded. Where it is on, a plain
+//    step is run when the time of one is forgotten.
 // Steps with rows of prompts teach nothing, nor do those without drafts where drafts are wanted:
 // they bring the drafter what it needs to begin. Deterministic: no clock, no chance; the times come
 // from whoever has a clock. Not thread-safe: one owner.

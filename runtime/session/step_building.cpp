@@ -171,7 +171,7 @@ std::optional<flow::step_table> step_scheduler::next_step(bool images) {
   };
   choose_draft_lengths();
   drafts_wanted_ = wants_drafts();
-  drafter_hears_ = limits_.draft_tokens_max > 0 && (policy_ == nullptr || any_is_heard_of());
+  const bool heard_of_before = any_is_heard_of();
   // Before add(): a prompt whose last chunk goes into this step has no answer yet.
   const bool answering =
       std::ranges::any_of(active_, [](const auto& entry) { return entry.second.decodes(); });
@@ -184,7 +184,8 @@ std::optional<flow::step_table> step_scheduler::next_step(bool images) {
   if (table.spans.empty() && in_flight_.empty() && idle != active_.end())
     add_span(table, idle->first, idle->second, 1);
   if (table.spans.empty()) return std::nullopt;
-  drafter_hears_ = drafter_hears_ || (limits_.draft_tokens_max > 0 && any_is_heard_of());
+  drafter_hears_ =
+      limits_.draft_tokens_max > 0 && (policy_ == nullptr || heard_of_before || any_is_heard_of());
   table.step = step_id{next_step_++};
   table.epoch = epoch_;
   table.dropped = prefixes_.take_dropped();

@@ -17,12 +17,10 @@
 //    younger one without rows in flight: that one is freed everywhere by the next verdict, waits
 //    again, and is computed anew from its tokens so far. Its events go on where they stopped.
 // 7. What a request leaves may be kept (prefix_index.hpp). One that begins alike takes its global
-// KV
-//    and replays only so many rows before the end of it as its mode needs, if that saves any.
+//    KV and replays only so many rows before the end of it as its mode needs, if that saves any.
 // 8. Drafts are ordered for requests that the drafter follows: from the last rows of their prompt
-// on
-//    if drafts are wanted then, else from the step on in which they are (flow::tap_use). Of others
-//    it hears nothing.
+//    on if drafts are wanted then, else from the step on in which they are (flow::tap_use). Of
+//    others it hears nothing.
 // Knows no actor, no clock, no transport. Not thread-safe: one owner.
 #pragma once
 
