@@ -10,6 +10,7 @@ using namespace cedar::test;
 
 BOOST_AUTO_TEST_SUITE(concurrent_requests)
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(get_the_bits_that_each_gets_alone) {
   const small_model model;
   const auto requests = mixed_requests(1);

@@ -89,6 +89,7 @@ BOOST_AUTO_TEST_CASE(get_the_same_bits_in_any_chunks) {
     }
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(get_the_bits_that_each_gets_alone) {
   const auto requests = mixed_with_images();
   const std::vector<answer> alone = each_alone(requests);

@@ -198,6 +198,7 @@ BOOST_AUTO_TEST_CASE(requests_together_with_little_room_get_the_bits_of_cold_run
   }
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(penalties_and_probes_see_every_row) {
   const auto warm = tiny().open(options_of(4096));
   const auto base = ids(13, 400);

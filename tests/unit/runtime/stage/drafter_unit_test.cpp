@@ -85,6 +85,7 @@ errc refusal(stage::unit& unit, flow::message message) {
 
 BOOST_AUTO_TEST_SUITE(drafter_units)
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(draft_the_same_in_every_order_of_arrival) {
   std::vector<std::size_t> order{0, 1, 2, 3, 4, 5};
   const seen first = in_order(order);

@@ -187,6 +187,7 @@ BOOST_AUTO_TEST_CASE(are_those_of_a_drafter_that_had_every_row) {
   BOOST_TEST(compare({4, 0}, 1200).preemptions > 0U);
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(are_so_after_prefixes) {
   BOOST_TEST(compare({16, 8}, 1200).prefix_hits > 0U);
 }

@@ -100,6 +100,7 @@ void check_refused(holder& of, const flow::step_table& table, const std::string&
 
 BOOST_AUTO_TEST_SUITE(prefixes)
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(every_cut_in_both_split_modes) {
   for (std::uint32_t cut = 0; cut < 11; ++cut)
     for (const bool gather : {false, true})
