@@ -3,9 +3,12 @@
 
 #include <hwy/targets.h>
 
+#include <algorithm>
+
 #include "kernels/base/check.hpp"
 #include "kernels/cpu/internal/kernels.hpp"
 #include "kernels/cpu/internal/slot_arena.hpp"
+#include "kernels/cpu/internal/thread_places.hpp"
 
 namespace cedar::kernels {
 
@@ -13,8 +16,8 @@ namespace {
 
 class cpu_backend final : public backend {
  public:
-  cpu_backend(std::uint32_t threads, std::size_t grain)
-      : arena_(cpu::slot_arena::make(threads)), grain_(grain) {}
+  cpu_backend(std::uint32_t threads, std::size_t grain, const thread_placement& placement)
+      : places_(placement), arena_(cpu::slot_arena::make(threads, &places_)), grain_(grain) {}
 
   std::string_view name() const noexcept override { return "cpu"; }
 
@@ -83,14 +86,15 @@ class cpu_backend final : public backend {
   void do_full_attention(const full_attention_arguments& arguments) const override {
     cpu::full_attention(arguments, threads());
   }
-  void do_gelu(const gelu_arguments& arguments) const override {
-    cpu::gelu(arguments, threads());
-  }
-  void do_add(const add_arguments& arguments) const override {
-    cpu::add(arguments, threads());
+  void do_gelu(const gelu_arguments& arguments) const override { cpu::gelu(arguments, threads()); }
+  void do_add(const add_arguments& arguments) const override { cpu::add(arguments, threads()); }
+
+  cpu::workers threads() const {
+    places_.take_this_thread();
+    return {arena_.get(), grain_};
   }
 
-  cpu::workers threads() const { return {arena_.get(), grain_}; }
+  cpu::thread_places places_;
 
   std::unique_ptr<cpu::slot_arena> arena_;  ///< null: every call runs on its caller's thread
   std::size_t grain_;
@@ -98,13 +102,19 @@ class cpu_backend final : public backend {
 
 }  // namespace
 
-bool cpu_backend_supported() { return (hwy::SupportedTargets() & HWY_AVX2) != 0; }
+bool cpu_backend_supported() {
+  return (hwy::SupportedTargets() & HWY_AVX2) != 0;
+}
 
-std::unique_ptr<backend> make_cpu_backend(std::uint32_t threads, std::size_t grain) {
+std::unique_ptr<backend> make_cpu_backend(std::uint32_t threads, std::size_t grain,
+                                          const thread_placement& placement) {
   CEDAR_REQUIRE(cpu_backend_supported(), "the cpu backend needs a processor of level x86-64-v3");
   CEDAR_REQUIRE(threads >= 1 && threads <= cpu_threads_max, "a backend has 1 to 256 threads");
   CEDAR_REQUIRE(grain > 0, "pieces have a size");
-  return std::make_unique<cpu_backend>(threads, grain);
+  CEDAR_REQUIRE(std::ranges::includes(usable_processors(), placement.processors),
+                "a processor that this process may not use");
+  CEDAR_REQUIRE(placement.nice <= 19, "nice values end at 19");
+  return std::make_unique<cpu_backend>(threads, grain, placement);
 }
 
 }  // namespace cedar::kernels

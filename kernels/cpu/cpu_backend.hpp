@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "kernels/base/placement.hpp"
 #include "kernels/ops/backend.hpp"
 
 namespace cedar::kernels {
@@ -24,8 +25,11 @@ inline constexpr std::size_t cpu_grain = std::size_t{1} << 18;
 /// A backend whose calls are divided among up to `threads` threads, the calling one included; with
 /// one, everything runs on the caller's and no thread is ever started. Usable from several threads
 /// at once: their calls share the pool, and each thread keeps a scratch memory of its own. Nothing
-/// is divided into pieces of less than `grain`. No result depends on either. Requires
-/// cpu_backend_supported(), 1 <= threads <= cpu_threads_max and grain > 0.
-std::unique_ptr<backend> make_cpu_backend(std::uint32_t threads = 1, std::size_t grain = cpu_grain);
+/// is divided into pieces of less than `grain`. No result depends on either. Every thread that
+/// computes, be it a caller's, is put where `placement` says and stays there after the call; a
+/// caller belongs to one backend with a placement, therefore. Requires cpu_backend_supported(),
+/// 1 <= threads <= cpu_threads_max, grain > 0, usable processors and nice <= 19.
+std::unique_ptr<backend> make_cpu_backend(std::uint32_t threads = 1, std::size_t grain = cpu_grain,
+                                          const thread_placement& placement = {});
 
 }  // namespace cedar::kernels

@@ -22,10 +22,11 @@ bool always() {
 }
 
 std::unique_ptr<backend> make_cpu(const backend_options& options) {
-  return make_cpu_backend(options.threads);
+  return make_cpu_backend(options.threads, cpu_grain, options.placement);
 }
 
-std::unique_ptr<backend> make_reference(const backend_options&) {
+std::unique_ptr<backend> make_reference(const backend_options& options) {
+  CEDAR_REQUIRE(options.placement == thread_placement{}, "this backend has no threads of its own");
   return make_reference_backend();
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/placement.hpp"
 #include "kernels/ops/backend.hpp"
 
 namespace cedar::kernels {
@@ -16,6 +17,7 @@ std::vector<std::string_view> backend_names();
 
 struct backend_options {
   std::uint32_t threads = 1;  ///< that a call is divided among, the caller's included; at least 1
+  thread_placement placement{};  ///< of these threads (make_cpu_backend); for `cpu` only
 };
 
 /// The most threads that make_backend accepts for that name: 1 for a backend that computes on the
@@ -23,7 +25,8 @@ struct backend_options {
 std::uint32_t most_threads(std::string_view name);
 
 /// The backend of that name; null if there is none or this machine lacks what it needs. Defect: no
-/// thread, or more than most_threads(name).
+/// thread, or more than most_threads(name); a placement that the backend or this process cannot
+/// have.
 std::unique_ptr<backend> make_backend(std::string_view name, const backend_options& options = {});
 
 }  // namespace cedar::kernels

@@ -55,7 +55,10 @@ struct device_entry {
   located<std::string> name;
   located<std::string> node;
   located<std::string> kind{"cpu", {}, false};
-  located<std::uint32_t> threads{1, {}, false};  ///< of the device, whatever units it computes
+  located<std::uint32_t> threads{1, {}, false};  ///< omitted: one for each of `cores`, else 1
+  located<std::vector<std::uint32_t>> cores;  ///< processors of the host, ascending, if given
+  located<std::uint32_t> numa;  ///< node of the host's memory, if given
+  located<std::uint32_t> nice{0, {}, false};
   located<std::uint64_t> memory;  ///< bytes that its units may need, if given
 };
 

@@ -1,6 +1,7 @@
 // The keys of a topology file: which exist, which are required, what they may hold.
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -24,6 +25,10 @@ constexpr std::uint32_t requests_max = 65536;
 constexpr std::uint32_t context_max = 1U << 24U;
 constexpr std::uint32_t steps_max = 64;
 constexpr std::uint32_t layer_max = 99999;
+constexpr std::uint32_t device_threads_max = 256;
+constexpr std::uint32_t core_max = 1023;  // as many as the system's calls take
+constexpr std::uint32_t numa_max = 1023;
+constexpr std::uint32_t nice_max = 19;
 constexpr double link_ms_max = 10'000;
 // 1 kbit/s to 10 Tbit/s.
 constexpr double link_mbps_min = 0.001;
@@ -80,7 +85,14 @@ void parse_devices(section& root, document& result, mistakes& out) {
       body.text("node", device.node);
     }
     body.text("kind", device.kind);
-    body.number("threads", 1, 256, device.threads);
+    if (body.numbers("cores", core_max, device.cores)) {
+      device.threads.value = static_cast<std::uint32_t>(
+          std::min<std::size_t>(device.cores.value.size(), device_threads_max));
+    }
+    body.number("threads", 1, device_threads_max, device.threads);
+    body.number("numa", 0, numa_max, device.numa);
+    device.nice.where = name.where;
+    body.number("nice", 0, nice_max, device.nice);
     body.bytes("memory", device.memory);
     body.finish();
     result.devices.push_back(std::move(device));

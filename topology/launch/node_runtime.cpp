@@ -8,6 +8,7 @@
 #include "runtime/vision/tower.hpp"
 #include "topology/launch/host.hpp"
 #include "topology/launch/node_port.hpp"
+#include "topology/launch/thread_placement.hpp"
 
 namespace cedar::topology {
 
@@ -118,7 +119,11 @@ result<void> node_runtime::open_port() {
 result<const kernels::backend*> node_runtime::backend_of(const unit_plan& unit) {
   const device_plan& device = plan_[*unit.device];
   auto& backend = backends_[device.id];
-  if (!backend) backend = kernels::make_backend(to_string(device.kind), {device.threads});
+  if (!backend) {
+    const auto placement = placement_of(plan_, device);
+    if (!placement) return fail(placement.error());
+    backend = kernels::make_backend(to_string(device.kind), {device.threads, *placement});
+  }
   if (!backend)
     return fail(errc::refused, "device '" + device.name + "' of kind " +
                                    std::string(to_string(device.kind)) +

@@ -5,6 +5,7 @@
 #include "topology/plan/internal/name_checks.hpp"
 #include "topology/plan/internal/planner.hpp"
 #include "topology/plan/internal/split_checks.hpp"
+#include "topology/plan/internal/thread_checks.hpp"
 #include "topology/plan/internal/vision_checks.hpp"
 #include "topology/plan/plan.hpp"
 
@@ -20,6 +21,7 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const reading& file,
   const document& topology = file.value;
   std::vector<diagnostic> all = file.mistakes;
   internal::check_names(topology, all);
+  internal::check_threads(topology, all);
   internal::check_model(topology, config, all);
   internal::check_addresses(topology, all);
   internal::check_joining(topology, all);

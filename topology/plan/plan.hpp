@@ -72,6 +72,9 @@ struct device_plan {
   node_id node;
   device_kind kind = device_kind::cpu;
   std::uint32_t threads = 1;  ///< that a call of its backend is divided among
+  std::vector<std::uint32_t> cores{};  ///< processors that they run on, ascending; empty: any
+  std::optional<std::uint32_t> numa{};  ///< where their memory comes from; without cores, its cores
+  std::uint32_t nice = 0;  ///< of the threads
   std::optional<std::uint64_t> memory{};  ///< bytes that its units may need, if the file says so
 };
 

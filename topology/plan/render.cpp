@@ -54,11 +54,28 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-/// "cpu0 (cpu)", "cpu0 (cpu, 4 threads)".
+/// {0, 1, 2, 3, 8}: "0-3,8".
+std::string ranges_text(const std::vector<std::uint32_t>& numbers) {
+  std::string text;
+  for (std::size_t first = 0, end = 0; first < numbers.size(); first = end) {
+    end = first + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[first]);
+    if (end - first > 1) text += fmt::format("-{}", numbers[end - 1]);
+  }
+  return text;
+}
+
+/// "cpu0 (cpu)", "cpu0 (cpu, 4 threads, cores 0-3, nice 5)".
 std::string device_text(const device_plan& device) {
-  const std::string threads =
-      device.threads == 1 ? "" : fmt::format(", {} threads", device.threads);
-  return fmt::format("{} ({}{})", device.name, to_string(device.kind), threads);
+  std::string text = fmt::format("{} ({}", device.name, to_string(device.kind));
+  if (device.threads > 1) text += fmt::format(", {} threads", device.threads);
+  if (!device.cores.empty())
+    text +=
+        fmt::format(", core{} {}", device.cores.size() == 1 ? "" : "s", ranges_text(device.cores));
+  if (device.numa) text += fmt::format(", numa {}", *device.numa);
+  if (device.nice > 0) text += fmt::format(", nice {}", device.nice);
+  return text + ")";
 }
 
 std::string nodes_text(const plan& planned) {

@@ -48,6 +48,9 @@ ordered_json devices_json(const plan& planned, const cost_basis& basis) {
                        {"node", planned[device.node].name},
                        {"kind", to_string(device.kind)},
                        {"threads", device.threads},
+                       {"cores", device.cores},
+                       {"numa", device.numa ? ordered_json(*device.numa) : ordered_json()},
+                       {"nice", device.nice},
                        {"has", device.memory ? ordered_json(*device.memory) : ordered_json()},
                        {"needs", memory_json(needs[device.id.value])}});
   }

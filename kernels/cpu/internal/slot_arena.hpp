@@ -10,12 +10,16 @@
 
 namespace cedar::kernels::cpu {
 
+class thread_places;
+
 class slot_arena {
  public:
   /// An arena of `slots` slots, but no more than threads may run in this process (the processors
   /// that it may use): the rest would stay empty. Null if that leaves one. No thread starts before
   /// the first call of on_slots.
-  static std::unique_ptr<slot_arena> make(std::uint32_t slots);
+  /// `places`, if any, outlives it and takes every thread that comes in.
+  static std::unique_ptr<slot_arena> make(std::uint32_t slots,
+                                          const thread_places* places = nullptr);
   ~slot_arena();
   slot_arena(const slot_arena&) = delete;
   slot_arena& operator=(const slot_arena&) = delete;
@@ -30,7 +34,7 @@ class slot_arena {
 
  private:
   struct arena;
-  explicit slot_arena(std::uint32_t slots);
+  slot_arena(std::uint32_t slots, const thread_places* places);
   std::uint32_t slots_;
   std::unique_ptr<arena> arena_;
 };

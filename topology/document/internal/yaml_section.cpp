@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <set>
 #include <string_view>
 
 #include "topology/document/nearest.hpp"
@@ -243,6 +244,36 @@ bool section::flag(const std::string& key, located<bool>& out) {
     return false;
   }
   out = {value->Scalar() == "true", position_of(*value), true};
+  return true;
+}
+
+bool section::numbers(const std::string& key, std::uint32_t most,
+                      located<std::vector<std::uint32_t>>& out) {
+  const auto value = find(key);
+  if (!value) return false;
+  out.wrong = true;
+  std::set<std::uint32_t> found;
+  std::string_view rest = value->IsScalar() ? std::string_view(value->Scalar()) : "";
+  for (bool more = true; more;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view range = rest.substr(0, comma);
+    const std::size_t dash = range.find('-');
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    if (!parse_decimal(range.substr(0, dash), first) ||
+        !parse_decimal(dash == std::string_view::npos ? range : range.substr(dash + 1), last) ||
+        first > last || last > most) {
+      wrong_type(
+          key, *value, "a list of numbers up to " + std::to_string(most),
+          "write " + key + ": FIRST-LAST, or a list of such, for example " + key + ": 0-3,8");
+      return false;
+    }
+    for (std::uint64_t each = first; each <= last; ++each)
+      found.insert(static_cast<std::uint32_t>(each));
+    more = comma != std::string_view::npos;
+    if (more) rest.remove_prefix(comma + 1);
+  }
+  out = {{found.begin(), found.end()}, position_of(*value), true};
   return true;
 }
 

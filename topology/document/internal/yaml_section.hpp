@@ -69,6 +69,9 @@ class section {
   bool bytes(const std::string& key, located<std::uint64_t>& out);
   bool flag(const std::string& key, located<bool>& out);
   bool layers(const std::string& key, located<layer_range>& out);
+  /// "0-3,8": numbers and ranges, which become ascending numbers, each once.
+  bool numbers(const std::string& key, std::uint32_t most,
+               located<std::vector<std::uint32_t>>& out);
   void texts(const std::string& key, std::vector<located<std::string>>& out);
 
   /// The entries of an open mapping, whose keys are names that the person chooses.

@@ -121,13 +121,6 @@ void check_names(const document& topology, std::vector<diagnostic>& out) {
     if (!device_kind_of(device.kind.value)) {
       report_unknown(topology, device.kind, "device kind", device_kinds, out);
     }
-    if (device.kind.value == "reference" && device.threads.value > 1) {
-      out.push_back(topology.mistake(device.threads.where,
-                                     "device '" + device.name.value + "' of kind 'reference' has " +
-                                         std::to_string(device.threads.value) +
-                                         " threads: it computes on one",
-                                     "remove 'threads', or write kind: cpu"));
-    }
   }
   const located<std::string>& scheduler = topology.units.scheduler_node;
   const bool scheduler_exists = index_of_node(topology, scheduler.value).has_value();

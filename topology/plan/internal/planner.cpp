@@ -142,7 +142,13 @@ void planner::place_nodes_and_devices() {
     const auto kind = device_kind_of(entry.kind.value);
     CEDAR_ASSERT(node && kind, "devices were checked");
     device_plan device{device_id{static_cast<std::uint32_t>(plan_.devices_.size())},
-                       entry.name.value, node_id{*node}, *kind, entry.threads.value};
+                       entry.name.value,
+                       node_id{*node},
+                       *kind,
+                       entry.threads.value,
+                       entry.cores.value};
+    if (entry.numa.given) device.numa = entry.numa.value;
+    device.nice = entry.nice.value;
     if (entry.memory.given) device.memory = entry.memory.value;
     plan_.devices_.push_back(std::move(device));
   }

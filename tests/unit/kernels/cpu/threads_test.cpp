@@ -1,15 +1,21 @@
 // Goal: divided work is done once, and units that share a backend do not disturb each other.
 // Method: ranges are counted; two threads call one backend of three threads again and again, with
 // everything divided, and must get the bits that each gets alone. Runs under the thread sanitizer.
+#include <sys/resource.h>
 #include <tbb/global_control.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "kernels/base/check.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/cpu/internal/slot_arena.hpp"
+#include "kernels/cpu/internal/thread_places.hpp"
 #include "kernels/cpu/internal/workers.hpp"
 #include "tests/unit/kernels/cpu/random_tensors.hpp"
 
@@ -107,8 +113,8 @@ BOOST_AUTO_TEST_CASE(what_is_below_the_grain_stays_on_the_callers_thread) {
   BOOST_TEST((seen == std::vector{std::this_thread::get_id()}));
 }
 
-// Not under the thread sanitizer: oneTBB and libstdc++ hand the exception over, and neither is built
-// with it, so it takes the free of the exception's text for a race.
+// Not under the thread sanitizer: oneTBB and libstdc++ hand the exception over, and neither is
+// built with it, so it takes the free of the exception's text for a race.
 #ifndef __SANITIZE_THREAD__
 BOOST_AUTO_TEST_CASE(a_defect_of_a_piece_reaches_the_caller) {
   const auto arena = cpu::slot_arena::make(3);
@@ -142,6 +148,59 @@ BOOST_AUTO_TEST_CASE(units_that_share_a_backend_compute_as_if_alone) {
     for (std::thread& each : running) each.join();
     BOOST_TEST(same == std::vector<int>(units.size(), rounds), boost::test_tools::per_element());
   }
+}
+
+BOOST_AUTO_TEST_CASE(threads_run_where_they_are_placed) {
+  const auto usable = usable_processors();
+  BOOST_REQUIRE(!usable.empty());
+  thread_placement placement;
+  placement.processors = {usable.back()};
+  placement.nice = 3;
+  const cpu::thread_places places(placement);
+  const auto arena = cpu::slot_arena::make(4, &places);
+  struct seen_by_threads {
+    std::mutex mutex;
+    std::set<std::thread::id> threads;
+    std::vector<std::vector<std::uint32_t>> processors;
+    std::vector<int> nice;
+  } seen;
+  std::thread caller([&] {
+    // The caller alone would take every run: until another thread comes, runs take a while.
+    for (int round = 0; round < 200 && seen.threads.size() < 2; ++round)
+      arena->on_slots(
+          4,
+          [](void* context) {
+            auto& all = *static_cast<seen_by_threads*>(context);
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            const std::scoped_lock lock(all.mutex);
+            all.threads.insert(std::this_thread::get_id());
+            all.processors.push_back(usable_processors());
+            all.nice.push_back(getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())));
+          },
+          &seen);
+  });
+  caller.join();
+  BOOST_TEST(seen.threads.size() > 1U);
+  for (const auto& processors : seen.processors)
+    BOOST_TEST(processors == placement.processors, boost::test_tools::per_element());
+  for (const int nice : seen.nice) BOOST_TEST(nice >= 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_backend_of_one_thread_places_its_caller) {
+  const auto usable = usable_processors();
+  thread_placement placement;
+  placement.processors = {usable.front()};
+  const auto cpu = make_cpu_backend(1, cpu_grain, placement);
+  std::vector<std::uint32_t> during;
+  std::thread caller([&] {
+    unit(1, 1).compute(*cpu);
+    during = usable_processors();
+  });
+  caller.join();
+  BOOST_TEST(during == placement.processors, boost::test_tools::per_element());
+  BOOST_TEST(usable_processors() == usable, boost::test_tools::per_element());
+  placement.processors = {1023};
+  BOOST_CHECK_THROW(make_cpu_backend(1, cpu_grain, placement), cedar::defect);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

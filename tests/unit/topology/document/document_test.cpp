@@ -286,6 +286,34 @@ BOOST_AUTO_TEST_CASE(accepts_numbers_at_their_bounds_only) {
   expect(threads("257"), {"6:30 'devices.cpu.threads' is '257'; it may be 1 to 256"});
 }
 
+BOOST_AUTO_TEST_CASE(reads_lists_of_cores_strictly) {
+  const auto device = [](const std::string& rest) {
+    return with(minimal, "cpu: {node: here}", "cpu: {node: here, " + rest + "}");
+  };
+  const auto cores = [&](const std::string& list) {
+    return good(device("cores: " + list)).devices[0].cores.value;
+  };
+  using numbers = std::vector<std::uint32_t>;
+  BOOST_TEST(cores("0-3") == (numbers{0, 1, 2, 3}), boost::test_tools::per_element());
+  BOOST_TEST(cores("7") == (numbers{7}), boost::test_tools::per_element());
+  BOOST_TEST(cores("'8,0-1,1-2'") == (numbers{0, 1, 2, 8}), boost::test_tools::per_element());
+  BOOST_TEST(cores("1023") == (numbers{1023}), boost::test_tools::per_element());
+  BOOST_TEST(good(device("cores: 0-3")).devices[0].threads.value == 4U);
+  BOOST_TEST(good(device("cores: 0-3, threads: 2")).devices[0].threads.value == 2U);
+  BOOST_TEST(good(device("threads: 2, cores: 0-3")).devices[0].threads.value == 2U);
+  BOOST_TEST(good(device("cores: 0-999")).devices[0].threads.value == 256U);
+  for (const std::string list : {"'0,'", "',0'", "0-", "-1", "3-1", "0-1-2", "a", "0..3", "1024",
+                                 "[0, 1]", "''", "'0, 1'"}) {
+    const auto found = bad(device("cores: " + list));
+    BOOST_REQUIRE(found.size() == 1U);
+    BOOST_TEST(found[0].find("6:28 'devices.cpu.cores' must be a list of numbers up to 1023") == 0U,
+               list << ": " << found[0]);
+  }
+  BOOST_TEST(good(device("numa: 0, nice: 19")).devices[0].nice.value == 19U);
+  expect(device("nice: 20"), {"6:27 'devices.cpu.nice' is '20'; it may be 0 to 19"});
+  expect(device("nice: -1"), {"6:27 'devices.cpu.nice' is '-1'; it may be 0 to 19"});
+}
+
 BOOST_AUTO_TEST_CASE(reads_layer_ranges_strictly) {
   for (const std::string text :
        {"0-", "-5", "0-5-7", "a-b", "0 - 5", "0..5", "0-100000", "''", "[0, 5]"}) {

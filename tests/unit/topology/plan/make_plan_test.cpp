@@ -208,9 +208,14 @@ BOOST_AUTO_TEST_CASE(takes_what_the_file_says) {
       "transport: {tls: [rc, tcp], devices: [eth0, eth1]}\n"
       "deadlines_ms: {start: 1, step: 2, heartbeat_interval: 3, heartbeat_lost: 7, drain: 5}\n"
       "security: {allow_remote: true, secret_file: keys/secret}\n";
-  text = with(text, "front-cpu: {node: front}", "front-cpu: {node: front, threads: 5}");
+  text = with(text, "front-cpu: {node: front}",
+              "front-cpu: {node: front, threads: 5, cores: 1-6, numa: 2, nice: 3}");
   const plan p = planned(with(text, "{node: back}", "{node: back, kind: reference}"));
   BOOST_TEST(p.devices()[0].threads == 5U);
+  BOOST_TEST(p.devices()[0].cores == (std::vector<std::uint32_t>{1, 2, 3, 4, 5, 6}),
+             boost::test_tools::per_element());
+  BOOST_TEST(p.devices()[0].numa.value() == 2U);
+  BOOST_TEST(p.devices()[0].nice == 3U);
   BOOST_TEST(p.devices()[1].threads == 1U);
   BOOST_TEST(p.nodes()[0].address == "10.1.2.3");
   BOOST_TEST((p.devices()[1].kind == device_kind::reference));

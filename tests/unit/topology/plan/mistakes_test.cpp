@@ -146,6 +146,33 @@ BOOST_AUTO_TEST_CASE(a_device_of_one_thread_with_more) {
          {"9:35 device 'back-cpu' of kind 'reference' has 2 threads: it computes on one | remove "
           "'threads', or write kind: cpu"});
   planned(back("threads: 1, kind: reference"));
+  expect(
+      back("kind: reference, cores: 0"),
+      {"9:50 device 'back-cpu' of kind 'reference' has 'cores', but no threads of its own | remove "
+       "'cores', or write kind: cpu"});
+}
+
+BOOST_AUTO_TEST_CASE(more_threads_than_cores) {
+  const auto back = [](const std::string& rest) {
+    return with(two_nodes, "back-cpu: {node: back}", "back-cpu: {node: back, " + rest + "}");
+  };
+  expect(
+      back("cores: 2-3, threads: 3"),
+      {"9:47 device 'back-cpu' has 3 threads on 2 cores | remove 'threads' for one on each core, "
+       "or name more cores"});
+  planned(back("cores: 2-3, threads: 2"));
+}
+
+BOOST_AUTO_TEST_CASE(nice_values_of_threads_that_devices_share) {
+  const auto more = [](const std::string& front, const std::string& side) {
+    return with(two_nodes, "front-cpu: {node: front}",
+                "front-cpu: {node: front, " + front + "}\n  side-cpu: {node: front, " + side + "}");
+  };
+  expect(more("threads: 2", "threads: 2, nice: 5"),
+         {"9:45 devices 'front-cpu' and 'side-cpu' of node 'front' share threads, but have nice 0 "
+          "and 5 | give both the same, or put one on a node of its own"});
+  planned(more("threads: 2, nice: 5", "threads: 2, nice: 5"));
+  planned(more("threads: 1", "threads: 2, nice: 5"));
 }
 
 BOOST_AUTO_TEST_CASE(names_that_do_not_exist) {
@@ -353,7 +380,8 @@ BOOST_AUTO_TEST_CASE(of_form_and_of_meaning_together) {
   text = with(text, "context: 1000", "context: 9999");
   expect(
       text,
-      {"8:28 unknown key 'colour' in 'devices.front-cpu' | known are: node, kind, threads, memory",
+      {"8:28 unknown key 'colour' in 'devices.front-cpu' | known are: node, kind, cores, threads, "
+       "numa, nice, memory",
        "16:31 layer 6 of stage 'decoder' is on stage 'encoder' too | every layer must be on "
        "exactly one stage",
        "17:18 there is no device 'gpu' | known are: front-cpu, back-cpu",

@@ -45,8 +45,8 @@ BOOST_AUTO_TEST_CASE(shows_placement_edges_and_bounds) {
        }) {
     BOOST_TEST(std::regex_search(text, std::regex(line)), line);
   }
-  // step tables to decoder and head: 544 each; activation; proposal; verdicts to decoder and head: 52
-  // each.
+  // step tables to decoder and head: 544 each; activation; proposal; verdicts to decoder and head:
+  // 52 each.
   BOOST_TEST(std::regex_search(
       text,
       std::regex("[0-9,]+ bytes of a decode step cross between nodes, 107,388 of a full step")));
@@ -57,6 +57,11 @@ BOOST_AUTO_TEST_CASE(shows_threads_where_there_are_several) {
       planned(with(two_nodes, "back-cpu: {node: back}", "back-cpu: {node: back, threads: 4}")));
   BOOST_TEST(std::regex_search(text, std::regex("head +back +back-cpu \\(cpu, 4 threads\\)")));
   BOOST_TEST(std::regex_search(text, std::regex("encoder +front +front-cpu \\(cpu\\)")));
+  const std::string placed =
+      render_plan(planned(with(two_nodes, "back-cpu: {node: back}",
+                               "back-cpu: {node: back, cores: '0-2,5', numa: 1, nice: 4}")));
+  BOOST_TEST(placed.find("back-cpu (cpu, 4 threads, cores 0-2,5, numa 1, nice 4)") !=
+             std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(has_neither_trailing_blanks_nor_a_missing_end) {
