@@ -1,0 +1,226 @@
+// Many rows of x times a weight, for product-inl.hpp.
+//
+// x is dequantised once per tile of rows, laid out so that a pass reads it from front to back; each
+// strip of weight rows is decoded once per tile, 512 columns at a time, and multiplied with all its
+// rows. Where a register has 8 elements, lanes 0..7 of all blocks lie before lanes 8..15, and two
+// passes use the same small register tile: 16 lanes cost no more than 8 would.
+#if defined(CEDAR_KERNELS_CPU_MANY_ROWS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CEDAR_KERNELS_CPU_MANY_ROWS_INL
+#undef CEDAR_KERNELS_CPU_MANY_ROWS_INL
+#else
+#define CEDAR_KERNELS_CPU_MANY_ROWS_INL
+#endif
+
+#include <algorithm>
+
+#include "kernels/cpu/internal/one_row-inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cedar::kernels::cpu::HWY_NAMESPACE {
+
+/// Register tile of the matrix-matrix loop: 4 weight rows by this many rows of x.
+inline constexpr std::size_t tile_rows = width == 16 ? 6 : 3;
+/// Weight rows that are decoded together, and columns of a pass: 16 KiB of binary32 in the L1
+/// cache.
+inline constexpr std::size_t strip_rows = 8;
+inline constexpr std::size_t chunk_columns = 512;
+/// Rows of x that share a decoded strip: at most 96, and at most half a MiB of binary32 (L2).
+inline constexpr std::size_t most_tile_rows = 96;
+inline constexpr std::size_t tile_floats = std::size_t{1} << 17;
+
+/// Rows of binary32 numbers, chunk by chunk: all rows of columns 0..511, then of 512..1023, and so
+/// on (a chunk never crosses the end of a segment). Within a row of a chunk, part p of all lanes16
+/// follows part p-1 of all.
+struct packed_tile {
+  float* data = nullptr;
+  std::size_t rows = 0;
+};
+
+/// The chunks of [0, k): visit(begin, end, columns rounded up to whole blocks, ends a segment).
+template <class Visit>
+HWY_INLINE void for_each_chunk(std::size_t k, std::size_t segments, const Visit& visit) {
+  const std::size_t length = k / segments;
+  for (std::size_t segment = 0; segment < segments; ++segment) {
+    const std::size_t last = (segment + 1) * length;
+    for (std::size_t begin = segment * length; begin < last; begin += chunk_columns) {
+      const std::size_t end = std::min(begin + chunk_columns, last);
+      visit(begin, end, (end - begin + block_size - 1) / block_size * block_size, end == last);
+    }
+  }
+}
+
+inline std::size_t padded_columns(std::size_t k, std::size_t segments) {
+  std::size_t columns = 0;
+  for_each_chunk(k, segments,
+                 [&](std::size_t, std::size_t, std::size_t padded, bool) { columns += padded; });
+  return columns;
+}
+
+/// Dequantises columns [begin, end) of a row to the layout of a chunk's row.
+template <class Rows>
+HWY_NOINLINE void decode_chunk(const Rows& rows, const typename Rows::cursor& at, std::size_t begin,
+                               std::size_t end, std::size_t padded, float* out) {
+  const std::size_t part_floats = padded / parts;
+  for_each_block(rows, at, begin, end, [&](std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
+    prefetch_later(rows, at, k, strip_rows);
+    for (std::size_t half = 0; half < 2; ++half)
+      for (std::size_t p = 0; p < parts; ++p)
+        store(values[half].part[p], out + p * part_floats + ((k - begin) / 16 + half) * width);
+  });
+}
+
+/// Rows [begin_row, end_row) of a tile whose row 0 is row `first` of all.
+template <class Rows>
+HWY_INLINE void pack_rows(const Rows& rows, std::size_t first, std::size_t k, std::size_t segments,
+                          const packed_tile& tile, std::size_t begin_row, std::size_t end_row) {
+  float* out = tile.data;
+  for_each_chunk(k, segments, [&](std::size_t begin, std::size_t end, std::size_t padded, bool) {
+    for (std::size_t r = begin_row; r < end_row; ++r)
+      decode_chunk(rows, rows.row(first + r), begin, end, padded, out + r * padded);
+    out += tile.rows * padded;
+  });
+}
+
+/// The register tile: lanes [4][Rows] += w [4 rows of w_stride] * x [Rows rows of x_stride].
+template <std::size_t Rows>
+HWY_INLINE void multiply_tile(const float* w, std::size_t w_stride, const float* x,
+                              std::size_t x_stride, std::size_t length, bool fresh, float* lanes) {
+  f32_vector sums[4][Rows];
+  for (std::size_t a = 0; a < 4; ++a)
+    for (std::size_t b = 0; b < Rows; ++b)
+      sums[a][b] = fresh ? zero() : load(lanes + (a * Rows + b) * width);
+  for (std::size_t i = 0; i < length; i += width) {
+    f32_vector xs[Rows];
+    HWY_UNROLL(8)
+    for (std::size_t b = 0; b < Rows; ++b) xs[b] = load(x + b * x_stride + i);
+    HWY_UNROLL(8)
+    for (std::size_t a = 0; a < 4; ++a) {
+      const f32_vector ws = load(w + a * w_stride + i);
+      HWY_UNROLL(8)
+      for (std::size_t b = 0; b < Rows; ++b) sums[a][b] = hn::MulAdd(ws, xs[b], sums[a][b]);
+    }
+  }
+  for (std::size_t a = 0; a < 4; ++a)
+    for (std::size_t b = 0; b < Rows; ++b) store(sums[a][b], lanes + (a * Rows + b) * width);
+}
+
+/// Row b of a register tile: the sums of its four outputs. lanes [parts][4][Rows][width].
+template <std::size_t Rows>
+HWY_INLINE four_vector tile_sums(const float* lanes, std::size_t b) {
+  lanes16 sums[4];
+  for (std::size_t a = 0; a < 4; ++a)
+    for (std::size_t p = 0; p < parts; ++p)
+      sums[a].part[p] = load(lanes + ((p * 4 + a) * Rows + b) * width);
+  return add_lanes(sums[0], sums[1], sums[2], sums[3]);
+}
+
+/// A strip of up to 8 decoded weight rows against a tile of x.
+struct strip_state {
+  const float* weights = nullptr;  ///< [strip_rows][padded]: one chunk
+  float* lanes = nullptr;  ///< [rows of x][2][16 lanes * 4], by register tiles
+  float* totals = nullptr;  ///< [rows of x][strip_rows]: finished segments
+  std::size_t first = 0;  ///< output of weight row 0
+  std::size_t count = 0;  ///< weight rows that exist
+  std::size_t padded = 0;  ///< columns of the chunk
+  bool fresh = false;  ///< the chunk begins a segment
+  bool ends_segment = false;
+  bool first_segment = false;
+  bool last_segment = false;
+};
+
+inline constexpr std::size_t lanes_floats = 4 * canonical::lanes_count;
+
+/// Rows row .. row+Rows-1 of x with both halves of the strip.
+template <std::size_t Rows, class Sink>
+HWY_INLINE void multiply_rows(const strip_state& strip, const float* x, std::size_t row,
+                              std::size_t first_row, const Sink& sink) {
+  const std::size_t part_floats = strip.padded / parts;
+  for (std::size_t half = 0; half < 2 && 4 * half < strip.count; ++half) {
+    float* lanes = strip.lanes + (row * 2 + half * Rows) * lanes_floats;
+    for (std::size_t p = 0; p < parts; ++p)
+      multiply_tile<Rows>(strip.weights + 4 * half * strip.padded + p * part_floats, strip.padded,
+                          x + row * strip.padded + p * part_floats, strip.padded, part_floats,
+                          strip.fresh, lanes + p * 4 * Rows * width);
+    if (!strip.ends_segment) continue;
+    for (std::size_t b = 0; b < Rows; ++b) {
+      four_vector sums = tile_sums<Rows>(lanes, b);
+      float* total = strip.totals + (row + b) * strip_rows + 4 * half;
+      if (!strip.first_segment) sums = hn::Add(hn::LoadU(four_tag{}, total), sums);
+      if (strip.last_segment)
+        sink(first_row + row + b, strip.first + 4 * half,
+             std::min<std::size_t>(4, strip.count - 4 * half), sums);
+      else
+        hn::StoreU(sums, four_tag{}, total);
+    }
+  }
+}
+
+template <class Sink>
+HWY_NOINLINE void multiply_strip(const strip_state& strip, const float* x, std::size_t rows,
+                                 std::size_t first_row, const Sink& sink) {
+  std::size_t row = 0;
+  for (; row + tile_rows <= rows; row += tile_rows)
+    multiply_rows<tile_rows>(strip, x, row, first_row, sink);
+  if constexpr (tile_rows > 3)
+    for (; row + 3 <= rows; row += 3) multiply_rows<3>(strip, x, row, first_row, sink);
+  for (; row + 2 <= rows; row += 2) multiply_rows<2>(strip, x, row, first_row, sink);
+  if (row < rows) multiply_rows<1>(strip, x, row, first_row, sink);
+}
+
+/// Outputs [first, last) of all rows of a packed tile; first_row is the number of its first row.
+template <class Weights, class Sink>
+HWY_NOINLINE void multiply_matrix(const Weights& weights, const packed_tile& tile, std::size_t k,
+                                  std::size_t first, std::size_t last, std::size_t segments,
+                                  std::size_t first_row, const Sink& sink) {
+  scratch memory;
+  float* decoded = memory.take<float>(strip_rows * chunk_columns);
+  strip_state strip;
+  strip.weights = decoded;
+  strip.lanes = memory.take<float>(tile.rows * 2 * lanes_floats);
+  strip.totals = memory.take<float>(tile.rows * strip_rows);
+  const std::size_t length = k / segments;
+  for (std::size_t o = first; o < last; o += strip_rows) {
+    strip.first = o;
+    strip.count = std::min(strip_rows, last - o);
+    const float* x = tile.data;
+    for_each_chunk(k, segments,
+                   [&](std::size_t begin, std::size_t end, std::size_t padded, bool ends_segment) {
+                     for (std::size_t r = 0; r < strip_rows; ++r)
+                       decode_chunk(weights, weights.row(std::min(o + r, last - 1)), begin, end,
+                                    padded, decoded + r * padded);
+                     strip.padded = padded;
+                     strip.fresh = begin % length == 0;
+                     strip.ends_segment = ends_segment;
+                     strip.first_segment = begin < length;
+                     strip.last_segment = end == k;
+                     multiply_strip(strip, x, tile.rows, first_row, sink);
+                     x += tile.rows * padded;
+                   });
+  }
+}
+
+/// Rows [first_row, last_row), in tiles of up to `tile_size`.
+template <class Rows, class Weights, class Sink>
+HWY_NOINLINE void multiply_tiles(workers threads, const Rows& x, std::size_t first_row,
+                                 std::size_t last_row, std::size_t tile_size, std::size_t k,
+                                 const Weights& weights, std::size_t outputs, std::size_t segments,
+                                 const Sink& sink) {
+  scratch memory;
+  const std::size_t columns = padded_columns(k, segments);
+  packed_tile tile{memory.take<float>(std::min(tile_size, last_row - first_row) * columns), 0};
+  for (std::size_t at = first_row; at < last_row; at += tile_size) {
+    tile.rows = std::min(tile_size, last_row - at);
+    threads.split(tile.rows, 1, 2 * k, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+      pack_rows(x, at, k, segments, tile, begin, end);
+    });
+    threads.split(outputs, strip_rows, output_cost(tile.rows, k),
+                  [&](std::size_t first, std::size_t last) HWY_ATTR {
+                    multiply_matrix(weights, tile, k, first, last, segments, at, sink);
+                  });
+  }
+}
+
+}  // namespace cedar::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,122 @@
+// One row of x times a weight, for product-inl.hpp.
+//
+// Weights are decoded in registers, `vector_rows` weight rows at a time so that as many chains of
+// fused multiply-adds run side by side as hide their latency.
+#if defined(CEDAR_KERNELS_CPU_ONE_ROW_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef CEDAR_KERNELS_CPU_ONE_ROW_INL
+#undef CEDAR_KERNELS_CPU_ONE_ROW_INL
+#else
+#define CEDAR_KERNELS_CPU_ONE_ROW_INL
+#endif
+
+#include <algorithm>
+
+#include "kernels/cpu/internal/decode-inl.hpp"
+#include "kernels/cpu/internal/scratch.hpp"
+#include "kernels/cpu/internal/workers.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace cedar::kernels::cpu::HWY_NAMESPACE {
+
+/// Weight rows of the matrix-vector loop (accumulators: vector_rows * parts).
+inline constexpr std::size_t vector_rows = width == 16 ? 8 : 4;
+
+/// Asks for the cache line of column k in the row that is `rows` later: rows are short, so that the
+/// processor's own prefetching starts anew for most of them. Once per line of codes.
+template <class Rows>
+HWY_INLINE void prefetch_later(const Rows& all, const typename Rows::cursor& at, std::size_t k,
+                               std::size_t rows) {
+  if constexpr (requires { all.bytes_to_later(rows); }) {
+    constexpr std::size_t bytes = Rows::bytes_per_block;
+    if (k % (block_size * std::max<std::size_t>(64 / bytes, 1)) != 0) return;
+    const std::size_t offset = k / block_size * bytes + all.bytes_to_later(rows);
+    __builtin_prefetch(
+        reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at.codes) + offset));
+  }
+}
+
+/// Products of one segment [begin, end) of x with `vector_rows` weight rows.
+template <class Weights>
+HWY_INLINE void multiply_segment(const Weights& weights,
+                                 const typename Weights::cursor (&rows)[vector_rows],
+                                 const float* x, std::size_t begin, std::size_t end,
+                                 four_vector (&sums)[vector_rows / 4]) {
+  lanes16 lanes[vector_rows];
+  for (auto& row : lanes) row = zero_lanes();
+  const auto add = [&](std::size_t r, std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
+    for (std::size_t half = 0; half < 2; ++half)
+      for (std::size_t p = 0; p < parts; ++p)
+        lanes[r].part[p] =
+            hn::MulAdd(values[half].part[p], load(x + k + 16 * half + width * p), lanes[r].part[p]);
+  };
+  std::size_t k = begin;
+  for (; k + block_size <= end; k += block_size) {
+    HWY_UNROLL(8)
+    for (std::size_t r = 0; r < vector_rows; ++r) {
+      lanes16 values[2];
+      weights.block(rows[r], k, values);
+      add(r, k, values);
+    }
+    for (std::size_t r = 0; r < vector_rows; ++r) prefetch_later(weights, rows[r], k, vector_rows);
+  }
+  if (k < end)
+    for (std::size_t r = 0; r < vector_rows; ++r) {
+      lanes16 values[2];
+      weights.tail(rows[r], k, end - k, values);
+      add(r, k, values);
+    }
+  for (std::size_t four = 0; four < vector_rows / 4; ++four)
+    sums[four] =
+        add_lanes(lanes[4 * four], lanes[4 * four + 1], lanes[4 * four + 2], lanes[4 * four + 3]);
+}
+
+/// Outputs [first, last) of one row; x has its k elements in binary32, zeros up to whole blocks.
+template <class Weights, class Sink>
+HWY_NOINLINE void multiply_vector(const Weights& weights, const float* x, std::size_t k,
+                                  std::size_t first, std::size_t last, std::size_t segments,
+                                  const Sink& sink) {
+  const std::size_t length = k / segments;
+  for (std::size_t o = first; o < last; o += vector_rows) {
+    typename Weights::cursor rows[vector_rows];
+    for (std::size_t r = 0; r < vector_rows; ++r) rows[r] = weights.row(std::min(o + r, last - 1));
+    four_vector total[vector_rows / 4];
+    multiply_segment(weights, rows, x, 0, length, total);
+    for (std::size_t segment = 1; segment < segments; ++segment) {
+      four_vector sums[vector_rows / 4];
+      multiply_segment(weights, rows, x, segment * length, (segment + 1) * length, sums);
+      for (std::size_t four = 0; four < vector_rows / 4; ++four)
+        total[four] = hn::Add(total[four], sums[four]);
+    }
+    for (std::size_t four = 0; four < vector_rows / 4; ++four)
+      if (o + 4 * four < last)
+        sink(0, o + 4 * four, std::min<std::size_t>(4, last - o - 4 * four), total[four]);
+  }
+}
+
+/// What one output costs that is computed for n rows together (internal/workers.hpp): decoding
+/// counts as three rows of the register tile, which is four times as fast as the matrix-vector
+/// loop.
+HWY_INLINE std::size_t output_cost(std::size_t n, std::size_t k) {
+  return k * (n + 3) / 4;
+}
+
+template <class Rows, class Weights, class Sink>
+HWY_INLINE void multiply_one_row(workers threads, const Rows& x, std::size_t k,
+                                 const Weights& weights, std::size_t outputs, std::size_t segments,
+                                 const Sink& sink) {
+  scratch memory;
+  float* row = memory.take<float>((k + block_size - 1) / block_size * block_size);
+  for_each_block(x, x.row(0), 0, k, [&](std::size_t i, const lanes16(&values)[2]) HWY_ATTR {
+    for (std::size_t half = 0; half < 2; ++half)
+      for (std::size_t p = 0; p < parts; ++p)
+        store(values[half].part[p], row + i + 16 * half + width * p);
+  });
+  threads.split(outputs, vector_rows, output_cost(1, k),
+                [&](std::size_t first, std::size_t last)
+                    HWY_ATTR { multiply_vector(weights, row, k, first, last, segments, sink); });
+}
+
+}  // namespace cedar::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
