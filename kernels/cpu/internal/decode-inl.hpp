@@ -70,25 +70,44 @@ struct e4m3_e8m0_format : whole_blocks {
   }
 };
 
-/// E2M1 with one E8M0 scale per 32 elements.
-struct e2m1_e8m0_format : whole_blocks {
+/// What E2M1 formats have in common: decoded in e2m1_order, then put in ascending order.
+template <class Format>
+struct e2m1_format {
+  using weight_order = e2m1_order;
   static HWY_INLINE void block(const coded_cursor& at, std::size_t k, lanes16 (&out)[2]) {
-    const float scale = e8m0_values[at.scales[k / 32]];
-    decode_e2m1(at.codes + k / 2, scale, scale, out);
+    Format::arranged_block(at, k, out);
+    for (lanes16& half : out) half = e2m1_order::restore(half);
+  }
+};
+
+/// E2M1 with one E8M0 scale per 32 elements.
+struct e2m1_e8m0_format : e2m1_format<e2m1_e8m0_format>, whole_blocks {
+  static HWY_INLINE void arranged_block(const coded_cursor& at, std::size_t k, lanes16 (&out)[2]) {
+    decode_e2m1(at.codes + k / 2, at.scales[k / 32], out);
   }
 };
 
 /// E2M1 with one E4M3 scale per 16 elements.
-struct e2m1_e4m3_format {
-  static HWY_INLINE void block(const coded_cursor& at, std::size_t k, lanes16 (&out)[2]) {
-    decode_e2m1(at.codes + k / 2, e4m3_values[at.scales[k / 16]],
-                e4m3_values[at.scales[k / 16 + 1]], out);
+struct e2m1_e4m3_format : e2m1_format<e2m1_e4m3_format> {
+  static HWY_INLINE void arranged_block(const coded_cursor& at, std::size_t k, lanes16 (&out)[2]) {
+    decode(at.codes + k / 2, e4m3_values[at.scales[k / 16]], e4m3_values[at.scales[k / 16 + 1]],
+           out);
   }
   static HWY_INLINE void tail(const coded_cursor& at, std::size_t k, std::size_t count,
                               lanes16 (&out)[2]) {
     std::uint8_t padded[block_size / 2] = {};
     std::memcpy(padded, at.codes + k / 2, count / 2);
-    decode_e2m1(padded, e4m3_values[at.scales[k / 16]], 0.0F, out);
+    decode(padded, e4m3_values[at.scales[k / 16]], 0.0F, out);
+    for (lanes16& half : out) half = e2m1_order::restore(half);
+  }
+
+ private:
+  static HWY_INLINE void decode(const std::uint8_t* codes, float scale0, float scale1,
+                                lanes16 (&out)[2]) {
+    constexpr std::uint8_t one = 127;
+    decode_e2m1(codes, one, out);
+    for (auto& part : out[0].part) part = hn::Mul(part, set(scale0));
+    for (auto& part : out[1].part) part = hn::Mul(part, set(scale1));
   }
 };
 
@@ -106,15 +125,23 @@ struct fp8_rows : e4m3_e8m0_format {
 struct fp8_weight_rows : whole_blocks {
   using cursor = coded_cursor;
   static constexpr std::size_t bytes_per_block = block_size;
+  static constexpr std::size_t rows_per_scale = 32;
   fp8_weight_view view;
   explicit fp8_weight_rows(const fp8_weight_view& weight) : view(weight) {}
   static HWY_INLINE void block(const cursor& at, std::size_t k, lanes16 (&out)[2]) {
     decode_e4m3_weights(at.codes + k, e8m0_values[at.scales[k / 32]], out);
   }
   HWY_INLINE cursor row(std::size_t index) const {
-    return {view.codes.row_data(index), view.scales.row_data(index / 32)};
+    return {view.codes.row_data(index), view.scales.row_data(index / rows_per_scale)};
   }
   HWY_INLINE std::size_t bytes_to_later(std::size_t rows) const { return rows * view.codes.stride; }
+};
+
+/// The same without scales: a block is codes * 2^-8.
+struct unscaled_fp8_weight_rows : fp8_weight_rows {
+  static HWY_INLINE void block(const cursor& at, std::size_t k, lanes16 (&out)[2]) {
+    widen_e4m3(at.codes + k, out);
+  }
 };
 
 struct fp4_weight_rows : e2m1_e8m0_format {
@@ -174,6 +201,40 @@ HWY_INLINE void with_entries(entry_format format, std::span<const std::byte* con
     case entry_format::fp4_e8m0_32:
       return use(entry_rows<e2m1_e8m0_format>(entries, bytes));
   }
+}
+
+/// Lanes that ascend.
+struct ascending_order {
+  static HWY_INLINE const lanes16& arrange(const lanes16& lanes) { return lanes; }
+  static HWY_INLINE const lanes16& restore(const lanes16& lanes) { return lanes; }
+};
+
+/// How a format's rows are decoded as weights: x is put in the same order before, the sums are put
+/// in ascending order after.
+template <class Rows>
+struct weights_of {
+  using order = ascending_order;
+  static HWY_INLINE void block(const typename Rows::cursor& at, std::size_t k, lanes16 (&out)[2]) {
+    Rows::block(at, k, out);
+  }
+};
+template <class Rows>
+requires requires {
+  typename Rows::weight_order;
+}
+struct weights_of<Rows> {
+  using order = typename Rows::weight_order;
+  static HWY_INLINE void block(const typename Rows::cursor& at, std::size_t k, lanes16 (&out)[2]) {
+    Rows::arranged_block(at, k, out);
+  }
+};
+
+/// The last count < 32 elements in the order of weights.
+template <class Rows>
+HWY_INLINE void weights_tail(const typename Rows::cursor& at, std::size_t k, std::size_t count,
+                             lanes16 (&out)[2]) {
+  Rows::tail(at, k, count, out);
+  for (lanes16& half : out) half = weights_of<Rows>::order::arrange(half);
 }
 
 /// Visits a row of `size` elements block by block: visit(k, values), zeros after the end.

@@ -56,27 +56,44 @@ inline std::size_t padded_columns(std::size_t k, std::size_t segments) {
   return columns;
 }
 
-/// Dequantises columns [begin, end) of a row to the layout of a chunk's row.
-template <class Rows>
-HWY_NOINLINE void decode_chunk(const Rows& rows, const typename Rows::cursor& at, std::size_t begin,
-                               std::size_t end, std::size_t padded, float* out) {
-  const std::size_t part_floats = padded / parts;
-  for_each_block(rows, at, begin, end, [&](std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
-    prefetch_later(rows, at, k, strip_rows);
-    for (std::size_t half = 0; half < 2; ++half)
-      for (std::size_t p = 0; p < parts; ++p)
-        store(values[half].part[p], out + p * part_floats + ((k - begin) / 16 + half) * width);
-  });
+/// Writes block k of a chunk's row that begins at column `begin`.
+HWY_INLINE void store_block(const lanes16 (&values)[2], std::size_t k, std::size_t begin,
+                            std::size_t padded, float* out) {
+  for (std::size_t half = 0; half < 2; ++half)
+    for (std::size_t p = 0; p < parts; ++p)
+      store(values[half].part[p], out + p * (padded / parts) + ((k - begin) / 16 + half) * width);
 }
 
-/// Rows [begin_row, end_row) of a tile whose row 0 is row `first` of all.
-template <class Rows>
+/// Decodes columns [begin, end) of a weight row to the layout of a chunk's row.
+template <class Weights>
+HWY_NOINLINE void decode_chunk(const Weights& weights, const typename Weights::cursor& at,
+                               std::size_t begin, std::size_t end, std::size_t padded, float* out) {
+  lanes16 values[2];
+  std::size_t k = begin;
+  for (; k + block_size <= end; k += block_size) {
+    weights_of<Weights>::block(at, k, values);
+    prefetch_later(weights, at, k, strip_rows);
+    store_block(values, k, begin, padded, out);
+  }
+  if (k < end) {
+    weights_tail<Weights>(at, k, end - k, values);
+    store_block(values, k, begin, padded, out);
+  }
+}
+
+/// Rows [begin_row, end_row) of a tile whose row 0 is row `first` of all, in the given order.
+template <class Order, class Rows>
 HWY_INLINE void pack_rows(const Rows& rows, std::size_t first, std::size_t k, std::size_t segments,
                           const packed_tile& tile, std::size_t begin_row, std::size_t end_row) {
   float* out = tile.data;
   for_each_chunk(k, segments, [&](std::size_t begin, std::size_t end, std::size_t padded, bool) {
     for (std::size_t r = begin_row; r < end_row; ++r)
-      decode_chunk(rows, rows.row(first + r), begin, end, padded, out + r * padded);
+      for_each_block(
+          rows, rows.row(first + r), begin, end,
+          [&](std::size_t at, const lanes16(&values)[2]) HWY_ATTR {
+            const lanes16 arranged[2] = {Order::arrange(values[0]), Order::arrange(values[1])};
+            store_block(arranged, at, begin, padded, out + r * padded);
+          });
     out += tile.rows * padded;
   });
 }
@@ -105,12 +122,14 @@ HWY_INLINE void multiply_tile(const float* w, std::size_t w_stride, const float*
 }
 
 /// Row b of a register tile: the sums of its four outputs. lanes [parts][4][Rows][width].
-template <std::size_t Rows>
+template <class Order, std::size_t Rows>
 HWY_INLINE four_vector tile_sums(const float* lanes, std::size_t b) {
   lanes16 sums[4];
-  for (std::size_t a = 0; a < 4; ++a)
+  for (std::size_t a = 0; a < 4; ++a) {
     for (std::size_t p = 0; p < parts; ++p)
       sums[a].part[p] = load(lanes + ((p * 4 + a) * Rows + b) * width);
+    sums[a] = Order::restore(sums[a]);
+  }
   return add_lanes(sums[0], sums[1], sums[2], sums[3]);
 }
 
@@ -131,7 +150,7 @@ struct strip_state {
 inline constexpr std::size_t lanes_floats = 4 * canonical::lanes_count;
 
 /// Rows row .. row+Rows-1 of x with both halves of the strip.
-template <std::size_t Rows, class Sink>
+template <class Order, std::size_t Rows, class Sink>
 HWY_INLINE void multiply_rows(const strip_state& strip, const float* x, std::size_t row,
                               std::size_t first_row, const Sink& sink) {
   const std::size_t part_floats = strip.padded / parts;
@@ -143,7 +162,7 @@ HWY_INLINE void multiply_rows(const strip_state& strip, const float* x, std::siz
                           strip.fresh, lanes + p * 4 * Rows * width);
     if (!strip.ends_segment) continue;
     for (std::size_t b = 0; b < Rows; ++b) {
-      four_vector sums = tile_sums<Rows>(lanes, b);
+      four_vector sums = tile_sums<Order, Rows>(lanes, b);
       float* total = strip.totals + (row + b) * strip_rows + 4 * half;
       if (!strip.first_segment) sums = hn::Add(hn::LoadU(four_tag{}, total), sums);
       if (strip.last_segment)
@@ -155,16 +174,16 @@ HWY_INLINE void multiply_rows(const strip_state& strip, const float* x, std::siz
   }
 }
 
-template <class Sink>
+template <class Order, class Sink>
 HWY_NOINLINE void multiply_strip(const strip_state& strip, const float* x, std::size_t rows,
                                  std::size_t first_row, const Sink& sink) {
   std::size_t row = 0;
   for (; row + tile_rows <= rows; row += tile_rows)
-    multiply_rows<tile_rows>(strip, x, row, first_row, sink);
+    multiply_rows<Order, tile_rows>(strip, x, row, first_row, sink);
   if constexpr (tile_rows > 3)
-    for (; row + 3 <= rows; row += 3) multiply_rows<3>(strip, x, row, first_row, sink);
-  for (; row + 2 <= rows; row += 2) multiply_rows<2>(strip, x, row, first_row, sink);
-  if (row < rows) multiply_rows<1>(strip, x, row, first_row, sink);
+    for (; row + 3 <= rows; row += 3) multiply_rows<Order, 3>(strip, x, row, first_row, sink);
+  for (; row + 2 <= rows; row += 2) multiply_rows<Order, 2>(strip, x, row, first_row, sink);
+  if (row < rows) multiply_rows<Order, 1>(strip, x, row, first_row, sink);
 }
 
 /// Outputs [first, last) of all rows of a packed tile; first_row is the number of its first row.
@@ -193,7 +212,8 @@ HWY_NOINLINE void multiply_matrix(const Weights& weights, const packed_tile& til
                      strip.ends_segment = ends_segment;
                      strip.first_segment = begin < length;
                      strip.last_segment = end == k;
-                     multiply_strip(strip, x, tile.rows, first_row, sink);
+                     multiply_strip<typename weights_of<Weights>::order>(strip, x, tile.rows,
+                                                                         first_row, sink);
                      x += tile.rows * padded;
                    });
   }
@@ -211,7 +231,7 @@ HWY_NOINLINE void multiply_tiles(workers threads, const Rows& x, std::size_t fir
   for (std::size_t at = first_row; at < last_row; at += tile_size) {
     tile.rows = std::min(tile_size, last_row - at);
     threads.split(tile.rows, 1, 2 * k, [&](std::size_t begin, std::size_t end) HWY_ATTR {
-      pack_rows(x, at, k, segments, tile, begin, end);
+      pack_rows<typename weights_of<Weights>::order>(x, at, k, segments, tile, begin, end);
     });
     threads.split(outputs, strip_rows, output_cost(tile.rows, k),
                   [&](std::size_t first, std::size_t last) HWY_ATTR {

@@ -41,6 +41,7 @@ HWY_INLINE void multiply_segment(const Weights& weights,
                                  const typename Weights::cursor (&rows)[vector_rows],
                                  const float* x, std::size_t begin, std::size_t end,
                                  four_vector (&sums)[vector_rows / 4]) {
+  using decoder = weights_of<Weights>;
   lanes16 lanes[vector_rows];
   for (auto& row : lanes) row = zero_lanes();
   const auto add = [&](std::size_t r, std::size_t k, const lanes16(&values)[2]) HWY_ATTR {
@@ -54,7 +55,7 @@ HWY_INLINE void multiply_segment(const Weights& weights,
     HWY_UNROLL(8)
     for (std::size_t r = 0; r < vector_rows; ++r) {
       lanes16 values[2];
-      weights.block(rows[r], k, values);
+      decoder::block(rows[r], k, values);
       add(r, k, values);
     }
     for (std::size_t r = 0; r < vector_rows; ++r) prefetch_later(weights, rows[r], k, vector_rows);
@@ -62,15 +63,17 @@ HWY_INLINE void multiply_segment(const Weights& weights,
   if (k < end)
     for (std::size_t r = 0; r < vector_rows; ++r) {
       lanes16 values[2];
-      weights.tail(rows[r], k, end - k, values);
+      weights_tail<Weights>(rows[r], k, end - k, values);
       add(r, k, values);
     }
+  for (lanes16& row : lanes) row = decoder::order::restore(row);
   for (std::size_t four = 0; four < vector_rows / 4; ++four)
     sums[four] =
         add_lanes(lanes[4 * four], lanes[4 * four + 1], lanes[4 * four + 2], lanes[4 * four + 3]);
 }
 
-/// Outputs [first, last) of one row; x has its k elements in binary32, zeros up to whole blocks.
+/// Outputs [first, last) of one row; x has its k elements in the order of the weights, zeros up to
+/// whole blocks.
 template <class Weights, class Sink>
 HWY_NOINLINE void multiply_vector(const Weights& weights, const float* x, std::size_t k,
                                   std::size_t first, std::size_t last, std::size_t segments,
@@ -93,6 +96,75 @@ HWY_NOINLINE void multiply_vector(const Weights& weights, const float* x, std::s
   }
 }
 
+// ---- scales moved from FP8 weights to x --------------------------------------------------------
+
+/// Biased exponents of numbers, zeros not counted.
+struct exponents {
+  std::int32_t lowest = 255;
+  std::int32_t highest = 0;
+};
+
+/// Of `count` numbers, a multiple of 16.
+HWY_INLINE exponents exponents_of(const float* x, std::size_t count) {
+  const i32_tag integers;
+  const exponents none;
+  auto lowest = hn::Set(integers, none.lowest);
+  auto highest = hn::Set(integers, none.highest);
+  for (std::size_t i = 0; i < count; i += width) {
+    const f32_vector magnitude = hn::Abs(load(x + i));
+    const auto exponent = hn::ShiftRight<23>(hn::BitCast(integers, magnitude));
+    const auto is_zero = hn::RebindMask(integers, hn::Eq(magnitude, zero()));
+    lowest = hn::Min(lowest, hn::IfThenElse(is_zero, lowest, exponent));
+    highest = hn::Max(highest, exponent);
+  }
+  return {hn::GetLane(hn::MinOfLanes(integers, lowest)),
+          hn::GetLane(hn::MaxOfLanes(integers, highest))};
+}
+
+/// x times the scales of a strip of weights, or false if that may round: products are the same as
+/// of scaled weights, and so all sums, where scaled x are zeros and normal numbers.
+HWY_INLINE bool scale_x(const float* x, const exponents& range, const std::uint8_t* scales,
+                        std::size_t k, float* out) {
+  std::uint8_t smallest = 255;
+  std::uint8_t largest = 0;
+  for (std::size_t block = 0; block < k / block_size; ++block) {
+    smallest = std::min(smallest, scales[block]);
+    largest = std::max(largest, scales[block]);
+  }
+  // An unscaled block is codes * 2^-8: the factor of scale byte b is 2^(b - 127 + 8).
+  constexpr std::int32_t bias = 127 - 8;
+  constexpr std::int32_t largest_scale = 127 + bias;
+  if (range.lowest < 1 || range.highest > 254 || largest > largest_scale ||
+      range.lowest + smallest - bias < 1 || range.highest + largest - bias > 254)
+    return false;
+  for (std::size_t i = 0; i < k; i += block_size) {
+    const f32_vector factor = set(e8m0_values[scales[i / block_size]] * 256.0F);
+    for (std::size_t at = i; at < i + block_size; at += width)
+      store(hn::Mul(load(x + at), factor), out + at);
+  }
+  return true;
+}
+
+template <class Sink>
+HWY_NOINLINE void multiply_vector(const fp8_weight_rows& weights, const float* x, std::size_t k,
+                                  std::size_t first, std::size_t last, std::size_t segments,
+                                  const Sink& sink) {
+  constexpr std::size_t strip = fp8_weight_rows::rows_per_scale;
+  scratch memory;
+  float* scaled = memory.take<float>(k);
+  const exponents range = exponents_of(x, k);
+  for (std::size_t o = first; o < last;) {
+    const std::size_t end = std::min(o / strip * strip + strip, last);
+    if (scale_x(x, range, weights.row(o).scales, k, scaled))
+      multiply_vector(unscaled_fp8_weight_rows(weights), scaled, k, o, end, segments, sink);
+    else
+      multiply_vector<fp8_weight_rows>(weights, x, k, o, end, segments, sink);
+    o = end;
+  }
+}
+
+// ---- the whole product -------------------------------------------------------------------------
+
 /// What one output costs that is computed for n rows together (internal/workers.hpp): decoding
 /// counts as three rows of the register tile, which is four times as fast as the matrix-vector
 /// loop.
@@ -107,9 +179,11 @@ HWY_INLINE void multiply_one_row(workers threads, const Rows& x, std::size_t k,
   scratch memory;
   float* row = memory.take<float>((k + block_size - 1) / block_size * block_size);
   for_each_block(x, x.row(0), 0, k, [&](std::size_t i, const lanes16(&values)[2]) HWY_ATTR {
-    for (std::size_t half = 0; half < 2; ++half)
+    for (std::size_t half = 0; half < 2; ++half) {
+      const lanes16 arranged = weights_of<Weights>::order::arrange(values[half]);
       for (std::size_t p = 0; p < parts; ++p)
-        store(values[half].part[p], row + i + 16 * half + width * p);
+        store(arranged.part[p], row + i + 16 * half + width * p);
+    }
   });
   threads.split(outputs, vector_rows, output_cost(1, k),
                 [&](std::size_t first, std::size_t last)
