@@ -169,14 +169,16 @@ struct compressor_pool_arguments {
 
 // ---- indexer -----------------------------------------------------------------------------------------
 
-/// Scores of one row against `keys.size()` index keys:
+/// Scores of one row against G = scores.size() index keys:
 ///   s_j = bf16 sum_h bf16(max(0, bf16(Q_h . k_j)) * w_h)     h ascending, fp32 accumulation
+/// Keys lie in runs of `keys_run` consecutive ones (pages of a cache); the last run may be shorter.
 struct index_scores_arguments {
   std::span<bf16> scores;                    ///< [G]
   matrix_view<const std::byte> query;        ///< [heads, entry_bytes(fp4_e8m0_32, head_dim)]
   std::span<const bf16> weights;             ///< [heads]
-  std::span<const std::byte* const> keys;    ///< [G] entries, fp4_e8m0_32
+  std::span<const std::byte* const> keys;    ///< [ceil(G / keys_run)] first entries, fp4_e8m0_32
   std::size_t head_dim = 0;
+  std::size_t keys_run = 1;
 };
 
 // ---- attention -----------------------------------------------------------------------------------------

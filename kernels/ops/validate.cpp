@@ -262,7 +262,10 @@ void backend::index_scores(const index_scores_arguments& arguments) const {
   check.at_least("head_dim", arguments.head_dim, 1);
   check.multiple("head_dim", arguments.head_dim, group_size(entry_format::fp4_e8m0_32));
   check.matrix("query", arguments.query, heads, bytes);
-  check.vector("scores", arguments.scores, arguments.keys.size());
+  check.at_least("keys_run", arguments.keys_run, 1);
+  const std::size_t runs =
+      (arguments.scores.size() + arguments.keys_run - 1) / arguments.keys_run;
+  check.vector("keys", arguments.keys, runs);
   check.pointers("keys", arguments.keys);
   if (!arguments.keys.empty()) do_index_scores(arguments);
 }

@@ -70,9 +70,11 @@ void reference_backend::do_index_scores(const index_scores_arguments& arguments)
   entry_values heads;
   for (std::size_t h = 0; h < arguments.weights.size(); ++h)
     heads.push_back(decode_entry(entry_format::fp4_e8m0_32, arguments.query.row_data(h), width));
-  for (std::size_t j = 0; j < arguments.keys.size(); ++j) {
-    const std::vector<double> key =
-        decode_entry(entry_format::fp4_e8m0_32, arguments.keys[j], width);
+  for (std::size_t j = 0; j < arguments.scores.size(); ++j) {
+    const std::byte* run = arguments.keys[j / arguments.keys_run];
+    const std::size_t offset =
+        j % arguments.keys_run * entry_bytes(entry_format::fp4_e8m0_32, width);
+    const std::vector<double> key = decode_entry(entry_format::fp4_e8m0_32, run + offset, width);
     double score = 0;
     for (std::size_t h = 0; h < heads.size(); ++h) {
       double product = 0;

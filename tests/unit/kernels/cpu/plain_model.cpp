@@ -242,12 +242,15 @@ void compressor_pool(const compressor_pool_arguments& a) {
 
 void index_scores(const index_scores_arguments& a) {
   for (std::size_t j = 0; j < a.scores.size(); ++j) {
-    const floats key = decode_entry(entry_format::fp4_e8m0_32, a.keys[j], a.head_dim);
+    const std::byte* entry = a.keys[j / a.keys_run] +
+                             j % a.keys_run * entry_bytes(entry_format::fp4_e8m0_32, a.head_dim);
+    const floats key = decode_entry(entry_format::fp4_e8m0_32, entry, a.head_dim);
     float score = 0;
     for (std::size_t h = 0; h < a.weights.size(); ++h) {
       const floats query = decode_entry(entry_format::fp4_e8m0_32, a.query.row_data(h), a.head_dim);
       const float product = to_float(to_bf16(canonical::dot(query, key)));
-      score += to_float(to_bf16(std::max(0.0F, product) * to_float(a.weights[h])));
+      const float positive = product < 0 ? 0 : product;  // a NaN passes
+      score += to_float(to_bf16(positive * to_float(a.weights[h])));
     }
     a.scores[j] = to_bf16(score);
   }

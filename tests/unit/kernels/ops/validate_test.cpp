@@ -272,7 +272,9 @@ BOOST_AUTO_TEST_CASE(checks_index_scores) {
       {{[&](auto& a) {
           a.scores = {m.half.data(), 6};
         },
-        "index_scores: scores: 6 elements instead of 7"},
+        "index_scores: keys: 7 elements instead of 6"},
+       {[&](auto& a) { a.keys_run = 0; }, "index_scores: keys_run: 0, less than 1"},
+       {[&](auto& a) { a.keys_run = 3; }, "index_scores: keys: 7 elements instead of 3"},
        {[&](auto& a) { a.head_dim = 48; }, "index_scores: head_dim: 48, not a multiple of 32"},
        {[&](auto& a) { a.weights = m.hs(3); }, "index_scores: query: 4 rows instead of 3"},
        {[&](auto& a) { a.keys = holed; }, "index_scores: keys: 5 is null, of 7"}}}
