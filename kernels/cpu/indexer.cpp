@@ -116,13 +116,17 @@ HWY_NOINLINE void score_by_floats(const scoring& s, std::size_t begin, std::size
 HWY_NOINLINE void score_keys(const scoring& s, std::size_t begin, std::size_t end) {
   scratch memory;
   const key_group group(memory, s.integers);
-  key_walk walk(s.a, entry_bytes(entry_format::fp4_e8m0_32, s.a.head_dim), begin);
+  const std::size_t bytes = entry_bytes(entry_format::fp4_e8m0_32, s.a.head_dim);
+  key_walk walk(s.a, bytes, begin);
+  key_walk ahead(s.a, bytes, std::min(begin + group_keys, end - 1));
   std::size_t waiting = begin;  // scores [waiting, first) are those of floats
   for (std::size_t first = begin; first < end; first += group_keys) {
     const std::size_t count = std::min(group_keys, end - first);
     const std::byte* key = nullptr;
     for (std::size_t lane = 0; lane < group_keys; ++lane) {
       if (lane < count) key = walk.take(first + lane + 1 == end);
+      if (first + lane + group_keys < end)
+        __builtin_prefetch(ahead.take(first + lane + group_keys + 1 == end) + bytes);
       place_key(s.integers, group, lane, key);
     }
     if (!exact(s.integers, group)) continue;

@@ -59,7 +59,7 @@ void on_every_target(const std::function<void(const backend&)>& check) {
   const std::int64_t supported = hwy::SupportedTargets();
   for (const std::uint32_t threads : {1U, 2U, 3U, 7U}) {
     const auto backend = make_cpu_backend(threads, 1);
-    for (const std::int64_t target : {HWY_AVX2, HWY_AVX3}) {
+    for (const std::int64_t target : {HWY_AVX2, HWY_AVX3, HWY_AVX3_DL}) {
       if ((supported & target) == 0) continue;
       BOOST_TEST_CONTEXT("instruction set " << hwy::TargetName(target) << ", threads " << threads) {
         hwy::GetChosenTarget().Update(target);

@@ -54,7 +54,7 @@ class random_tensors {
 };
 
 /// Calls check(backend) for each instruction set of this machine that the backend has code for
-/// (AVX2 and, where there is one, AVX-512), on 1, 2, 3 and 7 threads, with everything divided that
+/// (AVX2 and, where there is one, AVX-512 in both forms), on 1, 2, 3 and 7 threads, with everything divided that
 /// can be; restores the choice afterwards.
 void on_every_target(const std::function<void(const backend&)>& check);
 
