@@ -1,8 +1,8 @@
-// Choosing: top-k positions, candidate blocks, experts, arg max. Integer decisions with one tie rule,
-// shared by every backend that runs on the host, so that they exist once.
+// Choosing: top-k positions, candidate blocks, experts, arg max. Integer decisions with one tie
+// rule, shared by every backend that runs on the host, so that they exist once.
 //
-// Ties: lower position first, for entries and for blocks; lower expert id; lower token id. -0 equals
-// +0. A NaN in any score is a defect (throws cedar::defect), never a silent choice.
+// Ties: lower position first, for entries and for blocks; lower expert id; lower token id. -0
+// equals +0. A NaN in any score is a defect (throws cedar::defect), never a silent choice.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,13 @@ struct candidate_pool {
 /// `scores` [G] holds the entries visible to the row, entry j at position j.
 void select_top_k(std::span<const bf16> scores, std::size_t k, std::vector<std::uint32_t>& out);
 
-/// The same, restricted to positions inside the pool.
-void select_top_k_in_pool(std::span<const bf16> scores, const candidate_pool& pool, std::size_t k,
-                          std::vector<std::uint32_t>& out);
+/// How many of the first `positions` positions are in the pool.
+std::size_t pool_size(const candidate_pool& pool, std::size_t positions);
+
+/// The same, restricted to the first `positions` positions inside the pool: `scores`
+/// [pool_size(pool, positions)] holds theirs alone, ascending.
+void select_top_k_in_pool(std::span<const bf16> scores, const candidate_pool& pool,
+                          std::size_t positions, std::size_t k, std::vector<std::uint32_t>& out);
 
 /// The `blocks_count` best blocks of `block_size` positions: a block's score is the maximum of its
 /// visible scores; the block of the newest visible position counts as +infinity. Blocks ascending.

@@ -26,6 +26,8 @@ class global_cache {
   global_cache& operator=(global_cache&&) = delete;
 
   std::uint32_t written() const noexcept { return written_; }
+  /// Index keys, and main entries, of so many entries from a multiple of it on lie side by side.
+  std::uint32_t page_entries() const noexcept { return pool_->layout().page_entries; }
   /// Adds the pages that it holds to `to`, alone or with others, with the bytes of each.
   void list_pages(std::map<const std::byte*, std::size_t>& to) const {
     for (const auto& page : pages_) to[page.get()] = pool_->layout().page_bytes();

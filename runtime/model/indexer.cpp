@@ -46,11 +46,11 @@ index_query make_index_query(const context& c, std::uint32_t layer, const indexe
   return out;
 }
 
-void score_row(const context& c, const index_query& query, std::size_t row,
-               std::span<const std::byte* const> keys, std::span<bf16> scores) {
+void score_row(const context& c, const index_query& query, std::size_t row, const index_keys& keys,
+               std::span<bf16> scores) {
   const std::size_t heads = c.config.index_heads;
   c.kernels.index_scores({scores, query.packed.rows_from(row * heads, heads),
-                          query.weights.row(row), keys, c.config.index_head_dim});
+                          query.weights.row(row), keys.runs, c.config.index_head_dim, keys.run});
 }
 
 }  // namespace cedar::model

@@ -20,8 +20,14 @@ index_query make_index_query(const context& c, std::uint32_t layer, const indexe
                              kernels::matrix_view<const kernels::bf16> x,
                              kernels::matrix_view<const kernels::bf16> compressed);
 
-/// Scores of one row against its visible keys; `scores` has keys.size() elements.
-void score_row(const context& c, const index_query& query, std::size_t row,
-               std::span<const std::byte* const> keys, std::span<kernels::bf16> scores);
+/// Packed index keys in runs of `run` consecutive ones; the last may be shorter.
+struct index_keys {
+  std::span<const std::byte* const> runs;
+  std::size_t run = 1;
+};
+
+/// Scores of one row against as many keys as `scores` has elements.
+void score_row(const context& c, const index_query& query, std::size_t row, const index_keys& keys,
+               std::span<kernels::bf16> scores);
 
 }  // namespace cedar::model

@@ -1,12 +1,11 @@
 #include "runtime/stage/layer_runner.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "kernels/base/check.hpp"
 #include "runtime/model/compressor.hpp"
 #include "runtime/model/engram.hpp"
-#include "runtime/model/indexer.hpp"
+#include "runtime/stage/entry_selection.hpp"
 
 namespace cedar::stage {
 
@@ -17,24 +16,6 @@ namespace {
 
 std::uint32_t as_u32(std::size_t value) {
   return static_cast<std::uint32_t>(value);
-}
-
-/// Entries visible to a query at `position`.
-std::uint32_t visible_count(std::int32_t position, std::uint32_t ratio) {
-  return (static_cast<std::uint32_t>(position) + 1) / ratio;
-}
-
-/// Chosen positions as a padded [n, width] table for a probe.
-void offer_selection(const model::context& c, std::uint32_t layer, const selection& chosen) {
-  if (!c.probes.wants(layer, "index.topk")) return;
-  std::size_t width = 0;
-  for (const auto& row : chosen) width = std::max(width, row.size());
-  const auto table = c.scratch.take<std::int32_t>(chosen.size(), width);
-  for (std::size_t row = 0; row < chosen.size(); ++row) {
-    std::ranges::fill(table.row(row), -1);
-    std::ranges::copy(chosen[row], table.row_data(row));
-  }
-  c.probes.offer(layer, "index.topk", matrix_view<const std::int32_t>(table));
 }
 
 }  // namespace
@@ -93,7 +74,8 @@ result<attention_half> layer_runner::begin_attention(const model::context& c, co
   }
   if (schedule_.index_source) {
     if (*schedule_.index_source == layer_)
-      select(c, rows, selections, x, half.rows.query.compressed);
+      select_entries(c, {config_, schedule_, layer_}, *weights_.attention.indexer, rows, x,
+                     half.rows.query.compressed, selections);
     const auto forced = overrides.positions.find(*schedule_.index_source);
     half.chosen = forced != overrides.positions.end()
                       ? &forced->second
@@ -187,46 +169,6 @@ result<void> layer_runner::create_grouped(const model::context& c, const span_ro
   pending.write(
       begin, {reinterpret_cast<const std::byte*>(waiting.data), waiting.rows, pending.row_bytes()});
   return {};
-}
-
-void layer_runner::select(const model::context& c, const step_rows& rows,
-                          step_selections& selections, matrix_view<const bf16> x,
-                          matrix_view<const bf16> compressed) const {
-  const auto query = model::make_index_query(c, layer_, *weights_.attention.indexer, x, compressed);
-  selection& chosen = selections.by_source[layer_];
-  chosen.resize(c.rows());
-  if (schedule_.makes_candidates) selections.candidates.resize(c.rows());
-
-  std::uint32_t longest = 0;
-  for (const span_rows& span : rows.spans)
-    longest = std::max(longest, span.sequence->global(*schedule_.owner).written());
-  // All rows' scores are kept only for a probe: at a million entries they would not fit.
-  const bool keep_scores = c.probes.wants(layer_, "index.score");
-  const auto scores = c.scratch.take<bf16>(keep_scores ? c.rows() : 1, longest);
-  const auto keys = c.scratch.take<const std::byte*>(1, longest);
-  for (const span_rows& span : rows.spans) {
-    const memory::global_cache& cache = span.sequence->global(*schedule_.owner);
-    for (std::uint32_t j = 0; j < cache.written(); ++j) keys.data[j] = cache.index_key(j);
-    for (std::size_t i = 0; i < span.span.rows_count; ++i) {
-      const std::size_t row = span.first_row + i;
-      const std::uint32_t visible = visible_count(c.positions[row], schedule_.ratio);
-      const std::span<bf16> all_scores = scores.row(keep_scores ? row : 0);
-      const std::span<bf16> row_scores = all_scores.first(visible);
-      model::score_row(c, query, row, {keys.data, visible}, row_scores);
-      std::ranges::fill(all_scores.subspan(visible),
-                        kernels::to_bf16(-std::numeric_limits<float>::infinity()));
-      if (schedule_.makes_candidates)
-        kernels::select_candidates(row_scores, config_.candidate_block_size,
-                                   config_.candidate_blocks, selections.candidates[row]);
-      if (schedule_.uses_candidates)
-        kernels::select_top_k_in_pool(row_scores, selections.candidates.at(row), config_.index_topk,
-                                      chosen[row]);
-      else
-        kernels::select_top_k(row_scores, config_.index_topk, chosen[row]);
-    }
-  }
-  c.probes.offer(layer_, "index.score", scores);
-  offer_selection(c, layer_, chosen);
 }
 
 std::span<const kernels::attention_entries> layer_runner::visible_entries(

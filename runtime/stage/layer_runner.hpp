@@ -75,9 +75,6 @@ class layer_runner {
                               const model::compressor_inputs& inputs) const;
   result<void> create_per_row(const model::context& c, const span_rows& span,
                               kernels::matrix_view<const kernels::bf16> latents) const;
-  void select(const model::context& c, const step_rows& rows, step_selections& selections,
-              kernels::matrix_view<const kernels::bf16> x,
-              kernels::matrix_view<const kernels::bf16> compressed) const;
   std::span<const kernels::attention_entries> visible_entries(const model::context& c,
                                                               const step_rows& rows,
                                                               const step_selections& selections,

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <string>
 
 #include "kernels/base/buffer.hpp"
 #include "kernels/base/check.hpp"
@@ -130,6 +131,36 @@ BOOST_AUTO_TEST_CASE(agrees_with_a_stable_sort_on_random_ties) {
   }
 }
 
+/// Long enough that the buffer is cut many times: random, rising, falling and constant scores.
+BOOST_AUTO_TEST_CASE(agrees_with_a_stable_sort_on_long_rows) {
+  std::mt19937 random(3);
+  for (const std::size_t count : {999U, 4096U, 20000U})
+    for (const std::size_t k : {1U, 7U, 64U, 512U, 3000U})
+      for (int order = 0; order < 4; ++order) {
+        std::vector<bf16> scores(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          const float rising = static_cast<float>(i) - 500;
+          const float values[] = {static_cast<float>(random() % 60000) - 3e4F, rising, -rising, 1};
+          scores[i] = to_bf16(values[order]);
+        }
+        positions all(count);
+        std::iota(all.begin(), all.end(), 0U);
+        positions out;
+        select_top_k(scores, k, out);
+        BOOST_TEST((out == sorted_top_k(scores, all, k)));
+      }
+}
+
+BOOST_AUTO_TEST_CASE(names_the_position_of_a_nan_far_into_a_row) {
+  std::vector<bf16> scores(5000, to_bf16(-1));
+  scores[4321] = to_bf16(-not_a_number);
+  positions out;
+  BOOST_CHECK_EXCEPTION(
+      select_top_k(scores, 3, out), cedar::defect, [](const cedar::defect& error) {
+        return std::string(error.what()).find("position 4321") != std::string::npos;
+      });
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(candidate_selection)
@@ -162,33 +193,75 @@ BOOST_AUTO_TEST_CASE(keeps_every_block_when_there_are_fewer_than_asked_for) {
   BOOST_TEST(candidates({}, 2, 9).blocks.empty());
 }
 
+/// Against blocks whose scores are computed one by one.
+BOOST_AUTO_TEST_CASE(agrees_with_a_stable_sort_of_many_blocks) {
+  std::mt19937 random(4);
+  for (const std::uint32_t size : {1U, 3U, 8U, 64U, 100U})
+    for (const std::size_t blocks_count : {1U, 5U, 200U}) {
+      std::vector<bf16> scores(9001);
+      for (bf16& score : scores) score = to_bf16(static_cast<float>(random() % 40000) - 2e4F);
+      std::vector<bf16> highest;
+      for (std::size_t first = 0; first < scores.size(); first += size) {
+        float best = -infinity;
+        for (std::size_t j = first; j < std::min(first + size, scores.size()); ++j)
+          best = std::max(best, to_float(scores[j]));
+        highest.push_back(to_bf16(best));
+      }
+      highest.back() = to_bf16(infinity);
+      positions all(highest.size());
+      std::iota(all.begin(), all.end(), 0U);
+      candidate_pool pool;
+      select_candidates(scores, size, blocks_count, pool);
+      BOOST_TEST((pool.blocks == sorted_top_k(highest, all, blocks_count)));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(refuses_nan_even_in_the_newest_block) {
   BOOST_CHECK_THROW(candidates({1, not_a_number}, 2, 1), cedar::defect);
 }
 
 BOOST_AUTO_TEST_CASE(restricts_the_next_selection_to_the_pool) {
   positions out;
-  const std::vector<bf16> scores = scores_of({9, 9, 1, 2, 9, 9, 3});
-  select_top_k_in_pool(scores, candidate_pool{2, {1, 3}}, 2, out);
+  const std::vector<bf16> scores = scores_of({1, 2, 3});
+  select_top_k_in_pool(scores, candidate_pool{2, {1, 3}}, 7, 2, out);
   BOOST_TEST(out == (positions{3, 6}), boost::test_tools::per_element());
-  select_top_k_in_pool(scores, candidate_pool{2, {1, 3}}, 8, out);
+  select_top_k_in_pool(scores, candidate_pool{2, {1, 3}}, 7, 8, out);
   BOOST_TEST(out == (positions{2, 3, 6}), boost::test_tools::per_element());
-  select_top_k_in_pool(scores, candidate_pool{}, 8, out);
+  select_top_k_in_pool({}, candidate_pool{}, 7, 8, out);
   BOOST_TEST(out.empty());
 }
 
 BOOST_AUTO_TEST_CASE(ignores_blocks_that_lie_beyond_the_visible_positions) {
   positions out;
-  select_top_k_in_pool(scores_of({1, 2, 3}), candidate_pool{2, {1, 7}}, 8, out);
+  BOOST_TEST(pool_size(candidate_pool{2, {1, 7}}, 3) == 1U);
+  select_top_k_in_pool(scores_of({3}), candidate_pool{2, {1, 7}}, 3, 8, out);
   BOOST_TEST(out == positions{2}, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(refuses_a_pool_that_is_not_ascending) {
   positions out;
-  BOOST_CHECK_THROW(select_top_k_in_pool(scores_of({1, 2}), candidate_pool{1, {1, 0}}, 1, out),
+  BOOST_CHECK_THROW(select_top_k_in_pool(scores_of({1, 2}), candidate_pool{1, {1, 0}}, 2, 1, out),
                     cedar::defect);
-  BOOST_CHECK_THROW(select_top_k_in_pool(scores_of({1, 2}), candidate_pool{1, {1, 1}}, 1, out),
+  BOOST_CHECK_THROW(select_top_k_in_pool(scores_of({1, 2}), candidate_pool{1, {1, 1}}, 2, 1, out),
                     cedar::defect);
+}
+
+BOOST_AUTO_TEST_CASE(refuses_scores_that_are_not_those_of_the_pool) {
+  positions out;
+  BOOST_CHECK_EXCEPTION(
+      select_top_k_in_pool(scores_of({1, 2}), candidate_pool{2, {0, 1}}, 3, 1, out), cedar::defect,
+      [](const cedar::defect& error) {
+        return std::string(error.what()).find("2 instead of 3") != std::string::npos;
+      });
+}
+
+BOOST_AUTO_TEST_CASE(names_the_position_of_a_nan_in_a_pool) {
+  positions out;
+  BOOST_CHECK_EXCEPTION(select_top_k_in_pool(scores_of({1, 2, not_a_number, 4}),
+                                             candidate_pool{2, {3, 9}}, 20, 1, out),
+                        cedar::defect, [](const cedar::defect& error) {
+                          return std::string(error.what()).find("position 18") != std::string::npos;
+                        });
 }
 
 BOOST_AUTO_TEST_CASE(agrees_with_a_stable_sort_inside_random_pools) {
@@ -204,8 +277,10 @@ BOOST_AUTO_TEST_CASE(agrees_with_a_stable_sort_inside_random_pools) {
            j < std::min<std::size_t>((block + 1) * size, scores.size()); ++j)
         eligible.push_back(j);
     const std::size_t k = random() % 20;
+    std::vector<bf16> inside;
+    for (const std::uint32_t position : eligible) inside.push_back(scores[position]);
     positions out;
-    select_top_k_in_pool(scores, pool, k, out);
+    select_top_k_in_pool(inside, pool, scores.size(), k, out);
     BOOST_TEST(out == sorted_top_k(scores, eligible, k), boost::test_tools::per_element());
   }
 }
