@@ -28,6 +28,9 @@ class cpu_backend final : public backend {
   void do_quantize_fp8(const quantize_fp8_arguments& arguments) const override {
     cpu::quantize_fp8(arguments, threads());
   }
+  void do_rms_norm_quantize(const rms_norm_quantize_arguments& arguments) const override {
+    cpu::rms_norm_quantize(arguments, threads());
+  }
   void do_linear_fp8(const linear_fp8_arguments& arguments) const override {
     cpu::linear_fp8(arguments, threads());
   }
@@ -52,6 +55,9 @@ class cpu_backend final : public backend {
   void do_hc_expand(const hc_expand_arguments& arguments) const override {
     cpu::hc_expand(arguments, threads());
   }
+  void do_hc_transition(const hc_transition_arguments& arguments) const override {
+    cpu::hc_transition(arguments, threads());
+  }
   void do_rope(const rope_arguments& arguments) const override { cpu::rope(arguments, threads()); }
   void do_pack_entries(const pack_entries_arguments& arguments) const override {
     cpu::pack_entries(arguments, threads());
@@ -73,6 +79,9 @@ class cpu_backend final : public backend {
   }
   void do_swiglu(const swiglu_arguments& arguments) const override {
     cpu::swiglu(arguments, threads());
+  }
+  void do_swiglu_quantize(const swiglu_quantize_arguments& arguments) const override {
+    cpu::swiglu_quantize(arguments, threads());
   }
   void do_moe_combine(const moe_combine_arguments& arguments) const override {
     cpu::moe_combine(arguments, threads());

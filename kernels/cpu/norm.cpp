@@ -9,6 +9,7 @@
 
 #include "kernels/cpu/canonical_math.hpp"
 #include "kernels/cpu/internal/norm-inl.hpp"
+#include "kernels/cpu/internal/quantize-inl.hpp"
 #include "kernels/cpu/internal/scratch.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -17,14 +18,17 @@ namespace cedar::kernels::cpu::HWY_NAMESPACE {
 void rms_norm_rows(const rms_norm_arguments& a, workers threads) {
   const std::size_t size = a.x.cols;
   threads.split(a.x.rows, 1, 4 * size, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    for (std::size_t row = begin; row < end; ++row)
+      normalize_row(a.x.row_data(row), a.weight.data(), size, a.epsilon, a.y.row_data(row));
+  });
+}
+
+void rms_norm_quantize_rows(const rms_norm_quantize_arguments& a, workers threads) {
+  const auto& [y, x, weight, epsilon] = a.norm;
+  threads.split(x.rows, 1, 12 * x.cols, [&](std::size_t begin, std::size_t end) HWY_ATTR {
     for (std::size_t row = begin; row < end; ++row) {
-      const bf16* x = a.x.row_data(row);
-      bf16* y = a.y.row_data(row);
-      const auto factor = set(inverse_rms(x, size, a.epsilon));
-      for (std::size_t i = 0; i < size; i += width) {
-        const auto normed = hn::Mul(load_first(x + i, size - i), factor);
-        store_first(hn::Mul(load_first(a.weight.data() + i, size - i), normed), y + i, size - i);
-      }
+      normalize_row(x.row_data(row), weight.data(), x.cols, epsilon, y.row_data(row));
+      quantize_fp8_row(y.row_data(row), x.cols, a.codes.row_data(row), a.scales.row_data(row));
     }
   });
 }
@@ -74,10 +78,15 @@ HWY_AFTER_NAMESPACE();
 namespace cedar::kernels::cpu {
 
 HWY_EXPORT(rms_norm_rows);
+HWY_EXPORT(rms_norm_quantize_rows);
 HWY_EXPORT(rope_rows);
 
 void rms_norm(const rms_norm_arguments& arguments, workers threads) {
   HWY_DYNAMIC_DISPATCH(rms_norm_rows)(arguments, threads);
+}
+
+void rms_norm_quantize(const rms_norm_quantize_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(rms_norm_quantize_rows)(arguments, threads);
 }
 
 void rope(const rope_arguments& arguments, workers threads) {

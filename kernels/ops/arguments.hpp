@@ -42,7 +42,7 @@ struct fp8_rows_view {
 
 /// y = bf16(w * (x * (mean(x^2) + epsilon)^-1/2)), statistics and product in fp32.
 struct rms_norm_arguments {
-  matrix_view<bf16> y;         ///< [n, d]
+  matrix_view<bf16> y;         ///< [n, d]; may be the same memory as x
   matrix_view<const bf16> x;   ///< [n, d]
   std::span<const bf16> weight;  ///< [d]
   float epsilon = 0;
@@ -53,6 +53,13 @@ struct quantize_fp8_arguments {
   matrix_view<const bf16> x;          ///< [n, k], k a multiple of 32
   matrix_view<std::uint8_t> codes;    ///< [n, k]
   matrix_view<std::uint8_t> scales;   ///< [n, k/32]
+};
+
+/// rms_norm and quantize_fp8 of its result in one pass, with the bits of the two.
+struct rms_norm_quantize_arguments {
+  rms_norm_arguments norm;           ///< y [n, d], d a multiple of 32
+  matrix_view<std::uint8_t> codes;   ///< [n, d]
+  matrix_view<std::uint8_t> scales;  ///< [n, d/32]
 };
 
 /// y = bf16(x * W^T) with quantised activations; fp32 accumulation in the canonical order.
@@ -129,6 +136,35 @@ struct hc_expand_arguments {
   matrix_view<const bf16> y;        ///< [n, d]
   matrix_view<const float> post;    ///< [n, s]
   matrix_view<const float> combine; ///< [n, s*s]
+};
+
+/// From one sublayer to the next, in one pass over the streams (single-pass mHC): hc_expand of the
+/// sublayer that ends; of the new streams hc_collapse with the `pre` that is known by then,
+/// rms_norm_quantize of what it gives, and hc_coefficients of the sublayer that begins. Bits of these
+/// operations, in any number of rows. Memory traffic of a row's activations: d + s*d elements of y and
+/// old streams read, s*d + d of new streams and x written, (2s + 2)*d in all.
+struct hc_transition_arguments {
+  hc_expand_arguments expand;        ///< out: the new streams [n, s*d], d a multiple of 32
+  matrix_view<const float> pre;      ///< [n, s]; no memory that the call writes
+  std::span<const bf16> norm;        ///< [d]
+  float rms_epsilon = 0;             ///< of the norm and of the coefficients
+  matrix_view<bf16> x;               ///< [n, d]: collapsed and normalised
+  matrix_view<std::uint8_t> codes;   ///< [n, d]: x quantised
+  matrix_view<std::uint8_t> scales;  ///< [n, d/32]
+  matrix_view<const float> fn;       ///< [(2+s)*s, s*d]; from here on as in hc_coefficients
+  std::span<const float> base;       ///< [(2+s)*s]
+  std::span<const float> scale;      ///< [3]
+  std::size_t iterations = 0;
+  float epsilon = 0;
+  matrix_view<float> next_pre;       ///< [n, s]
+  matrix_view<float> next_post;      ///< [n, s]
+  matrix_view<float> next_combine;   ///< [n, s*s]
+
+  /// The operations that it is made of, in this order after `expand`; the collapsed rows lie in x
+  /// until they are normalised in place.
+  hc_collapse_arguments collapse_part() const;
+  rms_norm_quantize_arguments norm_part() const;
+  hc_coefficients_arguments coefficients_part() const;
 };
 
 // ---- rotary positions and cache entries ------------------------------------------------------------
@@ -221,6 +257,17 @@ struct swiglu_arguments {
   std::span<const float> route_weights;   ///< [n], or empty: 1
   float limit = 0;
   bool round_silu = false;
+};
+
+/// swiglu (without `round_silu`) and quantize_fp8 of its result in one pass, with the bits of the two;
+/// the result itself is not stored.
+struct swiglu_quantize_arguments {
+  matrix_view<std::uint8_t> codes;        ///< [n, i], i a multiple of 32
+  matrix_view<std::uint8_t> scales;       ///< [n, i/32]
+  matrix_view<const bf16> gate;           ///< [n, i]
+  matrix_view<const bf16> up;             ///< [n, i]
+  std::span<const float> route_weights;   ///< [n], or empty: 1
+  float limit = 0;
 };
 
 /// y = bf16(sum of the row's parts), fp32 accumulation in the order given (ascending expert id,

@@ -24,6 +24,7 @@ class backend {
 
   void rms_norm(const rms_norm_arguments& arguments) const;
   void quantize_fp8(const quantize_fp8_arguments& arguments) const;
+  void rms_norm_quantize(const rms_norm_quantize_arguments& arguments) const;
   void linear_fp8(const linear_fp8_arguments& arguments) const;
   void linear_fp4(const linear_fp4_arguments& arguments) const;
   void linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments) const;
@@ -32,6 +33,7 @@ class backend {
   void hc_coefficients(const hc_coefficients_arguments& arguments) const;
   void hc_collapse(const hc_collapse_arguments& arguments) const;
   void hc_expand(const hc_expand_arguments& arguments) const;
+  void hc_transition(const hc_transition_arguments& arguments) const;
   void rope(const rope_arguments& arguments) const;
   void pack_entries(const pack_entries_arguments& arguments) const;
   void unpack_entries(const unpack_entries_arguments& arguments) const;
@@ -40,6 +42,7 @@ class backend {
   void attention(const attention_arguments& arguments) const;
   void gate_scores(const gate_scores_arguments& arguments) const;
   void swiglu(const swiglu_arguments& arguments) const;
+  void swiglu_quantize(const swiglu_quantize_arguments& arguments) const;
   void moe_combine(const moe_combine_arguments& arguments) const;
   void engram_gate(const engram_gate_arguments& arguments) const;
   void rope_2d(const rope_2d_arguments& arguments) const;
@@ -55,6 +58,7 @@ class backend {
  private:
   virtual void do_rms_norm(const rms_norm_arguments& arguments) const = 0;
   virtual void do_quantize_fp8(const quantize_fp8_arguments& arguments) const = 0;
+  virtual void do_rms_norm_quantize(const rms_norm_quantize_arguments& arguments) const = 0;
   virtual void do_linear_fp8(const linear_fp8_arguments& arguments) const = 0;
   virtual void do_linear_fp4(const linear_fp4_arguments& arguments) const = 0;
   virtual void do_linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments) const = 0;
@@ -63,6 +67,7 @@ class backend {
   virtual void do_hc_coefficients(const hc_coefficients_arguments& arguments) const = 0;
   virtual void do_hc_collapse(const hc_collapse_arguments& arguments) const = 0;
   virtual void do_hc_expand(const hc_expand_arguments& arguments) const = 0;
+  virtual void do_hc_transition(const hc_transition_arguments& arguments) const = 0;
   virtual void do_rope(const rope_arguments& arguments) const = 0;
   virtual void do_pack_entries(const pack_entries_arguments& arguments) const = 0;
   virtual void do_unpack_entries(const unpack_entries_arguments& arguments) const = 0;
@@ -71,6 +76,7 @@ class backend {
   virtual void do_attention(const attention_arguments& arguments) const = 0;
   virtual void do_gate_scores(const gate_scores_arguments& arguments) const = 0;
   virtual void do_swiglu(const swiglu_arguments& arguments) const = 0;
+  virtual void do_swiglu_quantize(const swiglu_quantize_arguments& arguments) const = 0;
   virtual void do_moe_combine(const moe_combine_arguments& arguments) const = 0;
   virtual void do_engram_gate(const engram_gate_arguments& arguments) const = 0;
   virtual void do_rope_2d(const rope_2d_arguments& arguments) const = 0;

@@ -67,6 +67,58 @@ class checker {
     matrix("x.scales", x.scales, rows, x.codes.cols / scale_block);
   }
 
+  /// Codes and scales of a matrix of whole groups.
+  template <class T>
+  void quantized(const char* what, const matrix_view<T>& x, const matrix_view<std::uint8_t>& codes,
+                 const matrix_view<std::uint8_t>& scales) const {
+    CEDAR_REQUIRE(x.cols % scale_block == 0,
+                  std::string(operation_) + ": " + what + ".cols: " + std::to_string(x.cols) +
+                      ", not a multiple of " + std::to_string(scale_block));
+    matrix("codes", codes, x.rows, x.cols);
+    matrix("scales", scales, x.rows, x.cols / scale_block);
+  }
+
+  void norm(const rms_norm_arguments& arguments) const {
+    const auto [rows, cols] = std::pair(arguments.x.rows, arguments.x.cols);
+    matrix("x", arguments.x, rows, cols);
+    matrix("y", arguments.y, rows, cols);
+    vector("weight", arguments.weight, cols);
+  }
+
+  void coefficients(const hc_coefficients_arguments& arguments) const {
+    const auto [rows, width] = std::pair(arguments.streams.rows, arguments.streams.cols);
+    const std::size_t streams = arguments.pre.cols;
+    const std::size_t outputs = (2 + streams) * streams;
+    at_least("pre.cols", streams, 1);
+    at_least("iterations", arguments.iterations, 1);
+    multiple("streams.cols", width, streams);
+    matrix("streams", arguments.streams, rows, width);
+    matrix("fn", arguments.fn, outputs, width);
+    vector("base", arguments.base, outputs);
+    vector("scale", arguments.scale, 3);
+    matrix("pre", arguments.pre, rows, streams);
+    matrix("post", arguments.post, rows, streams);
+    matrix("combine", arguments.combine, rows, streams * streams);
+  }
+
+  void expand(const hc_expand_arguments& arguments) const {
+    const auto [rows, width] = std::pair(arguments.y.rows, arguments.y.cols);
+    const std::size_t streams = arguments.post.cols;
+    at_least("post.cols", streams, 1);
+    matrix("y", arguments.y, rows, width);
+    matrix("streams", arguments.streams, rows, streams * width);
+    matrix("out", arguments.out, rows, streams * width);
+    matrix("post", arguments.post, rows, streams);
+    matrix("combine", arguments.combine, rows, streams * streams);
+  }
+
+  void activation(const matrix_view<const bf16>& gate, const matrix_view<const bf16>& up,
+                  std::span<const float> route_weights, std::size_t rows, std::size_t width) const {
+    matrix("gate", gate, rows, width);
+    matrix("up", up, rows, width);
+    if (!route_weights.empty()) vector("route_weights", route_weights, rows);
+  }
+
   void fp8_weight(const fp8_weight_view& weight, std::size_t outputs, std::size_t inputs) const {
     multiple("weight.codes.cols", inputs, scale_block);
     matrix("weight.codes", weight.codes, outputs, inputs);
@@ -96,21 +148,23 @@ class checker {
 
 void backend::rms_norm(const rms_norm_arguments& arguments) const {
   const checker check("rms_norm");
-  const auto [rows, cols] = std::pair(arguments.x.rows, arguments.x.cols);
-  check.matrix("x", arguments.x, rows, cols);
-  check.matrix("y", arguments.y, rows, cols);
-  check.vector("weight", arguments.weight, cols);
-  if (rows != 0 && cols != 0) do_rms_norm(arguments);
+  check.norm(arguments);
+  if (arguments.x.rows != 0 && arguments.x.cols != 0) do_rms_norm(arguments);
 }
 
 void backend::quantize_fp8(const quantize_fp8_arguments& arguments) const {
   const checker check("quantize_fp8");
   const auto [rows, cols] = std::pair(arguments.x.rows, arguments.x.cols);
-  check.multiple("x.cols", cols, scale_block);
   check.matrix("x", arguments.x, rows, cols);
-  check.matrix("codes", arguments.codes, rows, cols);
-  check.matrix("scales", arguments.scales, rows, cols / scale_block);
+  check.quantized("x", arguments.x, arguments.codes, arguments.scales);
   if (rows != 0 && cols != 0) do_quantize_fp8(arguments);
+}
+
+void backend::rms_norm_quantize(const rms_norm_quantize_arguments& arguments) const {
+  const checker check("rms_norm_quantize");
+  check.norm(arguments.norm);
+  check.quantized("y", arguments.norm.y, arguments.codes, arguments.scales);
+  if (arguments.norm.x.rows != 0 && arguments.norm.x.cols != 0) do_rms_norm_quantize(arguments);
 }
 
 void backend::linear_fp8(const linear_fp8_arguments& arguments) const {
@@ -169,19 +223,8 @@ void backend::linear_f32(const linear_f32_arguments& arguments) const {
 
 void backend::hc_coefficients(const hc_coefficients_arguments& arguments) const {
   const checker check("hc_coefficients");
+  check.coefficients(arguments);
   const auto [rows, width] = std::pair(arguments.streams.rows, arguments.streams.cols);
-  const std::size_t streams = arguments.pre.cols;
-  const std::size_t outputs = (2 + streams) * streams;
-  check.at_least("pre.cols", streams, 1);
-  check.at_least("iterations", arguments.iterations, 1);
-  check.multiple("streams.cols", width, streams);
-  check.matrix("streams", arguments.streams, rows, width);
-  check.matrix("fn", arguments.fn, outputs, width);
-  check.vector("base", arguments.base, outputs);
-  check.vector("scale", arguments.scale, 3);
-  check.matrix("pre", arguments.pre, rows, streams);
-  check.matrix("post", arguments.post, rows, streams);
-  check.matrix("combine", arguments.combine, rows, streams * streams);
   if (rows != 0 && width != 0) do_hc_coefficients(arguments);
 }
 
@@ -198,15 +241,23 @@ void backend::hc_collapse(const hc_collapse_arguments& arguments) const {
 
 void backend::hc_expand(const hc_expand_arguments& arguments) const {
   const checker check("hc_expand");
+  check.expand(arguments);
   const auto [rows, width] = std::pair(arguments.y.rows, arguments.y.cols);
-  const std::size_t streams = arguments.post.cols;
-  check.at_least("post.cols", streams, 1);
-  check.matrix("y", arguments.y, rows, width);
-  check.matrix("streams", arguments.streams, rows, streams * width);
-  check.matrix("out", arguments.out, rows, streams * width);
-  check.matrix("post", arguments.post, rows, streams);
-  check.matrix("combine", arguments.combine, rows, streams * streams);
   if (rows != 0 && width != 0) do_hc_expand(arguments);
+}
+
+void backend::hc_transition(const hc_transition_arguments& arguments) const {
+  const checker check("hc_transition");
+  check.expand(arguments.expand);
+  const auto [rows, width] = std::pair(arguments.expand.y.rows, arguments.expand.y.cols);
+  const std::size_t streams = arguments.expand.post.cols;
+  check.matrix("pre", arguments.pre, rows, streams);
+  check.matrix("x", arguments.x, rows, width);
+  check.vector("norm", arguments.norm, width);
+  check.quantized("x", arguments.x, arguments.codes, arguments.scales);
+  check.equal("next_pre.cols", arguments.next_pre.cols, streams);
+  check.coefficients(arguments.coefficients_part());
+  if (rows != 0 && width != 0) do_hc_transition(arguments);
 }
 
 // ---- rotary positions and cache entries
@@ -299,11 +350,16 @@ void backend::swiglu(const swiglu_arguments& arguments) const {
   const checker check("swiglu");
   const auto [rows, width] = std::pair(arguments.y.rows, arguments.y.cols);
   check.matrix("y", arguments.y, rows, width);
-  check.matrix("gate", arguments.gate, rows, width);
-  check.matrix("up", arguments.up, rows, width);
-  if (!arguments.route_weights.empty())
-    check.vector("route_weights", arguments.route_weights, rows);
+  check.activation(arguments.gate, arguments.up, arguments.route_weights, rows, width);
   if (rows != 0 && width != 0) do_swiglu(arguments);
+}
+
+void backend::swiglu_quantize(const swiglu_quantize_arguments& arguments) const {
+  const checker check("swiglu_quantize");
+  const auto [rows, width] = std::pair(arguments.gate.rows, arguments.gate.cols);
+  check.activation(arguments.gate, arguments.up, arguments.route_weights, rows, width);
+  check.quantized("gate", arguments.gate, arguments.codes, arguments.scales);
+  if (rows != 0 && width != 0) do_swiglu_quantize(arguments);
 }
 
 void backend::moe_combine(const moe_combine_arguments& arguments) const {

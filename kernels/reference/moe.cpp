@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "kernels/base/buffer.hpp"
 #include "kernels/reference/internal/reference_class.hpp"
 #include "kernels/reference/rounding.hpp"
 
@@ -42,6 +44,13 @@ void reference_backend::do_swiglu(const swiglu_arguments& arguments) const {
       arguments.y.row(row)[i] = round_bf16(weight * (rounded * up));
     }
   }
+}
+
+void reference_backend::do_swiglu_quantize(const swiglu_quantize_arguments& arguments) const {
+  matrix_buffer<bf16> hidden(arguments.gate.rows, arguments.gate.cols);
+  do_swiglu(
+      {hidden.view(), arguments.gate, arguments.up, arguments.route_weights, arguments.limit});
+  do_quantize_fp8({std::as_const(hidden).view(), arguments.codes, arguments.scales});
 }
 
 void reference_backend::do_moe_combine(const moe_combine_arguments& arguments) const {

@@ -19,6 +19,11 @@ void reference_backend::do_rms_norm(const rms_norm_arguments& arguments) const {
   }
 }
 
+void reference_backend::do_rms_norm_quantize(const rms_norm_quantize_arguments& arguments) const {
+  do_rms_norm(arguments.norm);
+  do_quantize_fp8({arguments.norm.y, arguments.codes, arguments.scales});
+}
+
 void reference_backend::do_rope(const rope_arguments& arguments) const {
   const std::size_t pairs = arguments.frequencies.size();
   const std::size_t heads = arguments.x.cols / arguments.head_dim;

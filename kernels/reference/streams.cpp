@@ -133,6 +133,13 @@ void reference_backend::do_hc_expand(const hc_expand_arguments& arguments) const
   }
 }
 
+void reference_backend::do_hc_transition(const hc_transition_arguments& arguments) const {
+  do_hc_expand(arguments.expand);
+  do_hc_collapse(arguments.collapse_part());
+  do_rms_norm_quantize(arguments.norm_part());
+  do_hc_coefficients(arguments.coefficients_part());
+}
+
 void reference_backend::do_engram_gate(const engram_gate_arguments& arguments) const {
   const std::size_t width = arguments.q_weight.cols;
   const std::size_t streams = arguments.gates.cols;

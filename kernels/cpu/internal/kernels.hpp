@@ -10,6 +10,7 @@ namespace cedar::kernels::cpu {
 
 void rms_norm(const rms_norm_arguments& arguments, workers threads);
 void quantize_fp8(const quantize_fp8_arguments& arguments, workers threads);
+void rms_norm_quantize(const rms_norm_quantize_arguments& arguments, workers threads);
 void linear_fp8(const linear_fp8_arguments& arguments, workers threads);
 void linear_fp4(const linear_fp4_arguments& arguments, workers threads);
 void linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments, workers threads);
@@ -18,6 +19,7 @@ void linear_f32(const linear_f32_arguments& arguments, workers threads);
 void hc_coefficients(const hc_coefficients_arguments& arguments, workers threads);
 void hc_collapse(const hc_collapse_arguments& arguments, workers threads);
 void hc_expand(const hc_expand_arguments& arguments, workers threads);
+void hc_transition(const hc_transition_arguments& arguments, workers threads);
 void rope(const rope_arguments& arguments, workers threads);
 void pack_entries(const pack_entries_arguments& arguments, workers threads);
 void unpack_entries(const unpack_entries_arguments& arguments, workers threads);
@@ -26,6 +28,7 @@ void index_scores(const index_scores_arguments& arguments, workers threads);
 void attention(const attention_arguments& arguments, workers threads);
 void gate_scores(const gate_scores_arguments& arguments, workers threads);
 void swiglu(const swiglu_arguments& arguments, workers threads);
+void swiglu_quantize(const swiglu_quantize_arguments& arguments, workers threads);
 void moe_combine(const moe_combine_arguments& arguments, workers threads);
 void engram_gate(const engram_gate_arguments& arguments, workers threads);
 void rope_2d(const rope_2d_arguments& arguments, workers threads);

@@ -116,6 +116,16 @@ HWY_INLINE void store_first(f32_vector value, T* to, std::size_t count) {
   }
 }
 
+/// store_first of values that round_bf16 has given.
+HWY_INLINE void store_rounded_first(f32_vector value, bf16* to, std::size_t count) {
+  if (HWY_LIKELY(count >= width)) {
+    const auto upper = hn::BitCast(i32_tag{}, hn::ShiftRight<16>(hn::BitCast(u32_tag{}, value)));
+    hn::StoreU(hn::DemoteTo(u16_tag{}, upper), u16_tag{}, reinterpret_cast<std::uint16_t*>(to));
+  } else {
+    store_first(value, to, count);
+  }
+}
+
 /// The first two steps of the tree, l += l+8 and l += l+4.
 HWY_INLINE four_vector add_to_four(const lanes16& lanes) {
   const hn::FixedTag<float, 8> eight;

@@ -12,6 +12,7 @@ class reference_backend final : public backend {
  private:
   // norm.cpp
   void do_rms_norm(const rms_norm_arguments& arguments) const override;
+  void do_rms_norm_quantize(const rms_norm_quantize_arguments& arguments) const override;
   void do_rope(const rope_arguments& arguments) const override;
   // linear.cpp
   void do_linear_fp8(const linear_fp8_arguments& arguments) const override;
@@ -23,6 +24,7 @@ class reference_backend final : public backend {
   void do_hc_coefficients(const hc_coefficients_arguments& arguments) const override;
   void do_hc_collapse(const hc_collapse_arguments& arguments) const override;
   void do_hc_expand(const hc_expand_arguments& arguments) const override;
+  void do_hc_transition(const hc_transition_arguments& arguments) const override;
   void do_engram_gate(const engram_gate_arguments& arguments) const override;
   // entries.cpp
   void do_quantize_fp8(const quantize_fp8_arguments& arguments) const override;
@@ -35,6 +37,7 @@ class reference_backend final : public backend {
   // moe.cpp
   void do_gate_scores(const gate_scores_arguments& arguments) const override;
   void do_swiglu(const swiglu_arguments& arguments) const override;
+  void do_swiglu_quantize(const swiglu_quantize_arguments& arguments) const override;
   void do_moe_combine(const moe_combine_arguments& arguments) const override;
   // vision.cpp
   void do_rope_2d(const rope_2d_arguments& arguments) const override;

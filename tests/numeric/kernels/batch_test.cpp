@@ -234,6 +234,74 @@ BOOST_DATA_TEST_CASE(hc_collapse_and_expand, backends(), name) {
   });
 }
 
+BOOST_DATA_TEST_CASE(hc_transition, backends(), name) {
+  random_tensors random(15);
+  const auto x = random.half(rows_count, 4 * 64);
+  const auto y = random.half(rows_count, 64);
+  const auto pre = random.full(rows_count, 4);
+  const auto post = random.full(rows_count, 4);
+  const auto combine = random.full(rows_count, 16);
+  const auto norm = random.half(1, 64);
+  const auto fn = random.full(24, 4 * 64, 0.1F);
+  const auto base = random.full(1, 24);
+  const auto scale = random.full(1, 3);
+  check_rows_alone(name, [&](const call& c) {
+    auto streams = c.gather(x);
+    auto input = c.output<bf16>(64);
+    auto codes = c.output<std::uint8_t>(64);
+    auto scales = c.output<std::uint8_t>(2);
+    auto next_pre = c.output<float>(4);
+    auto next_post = c.output<float>(4);
+    auto next_combine = c.output<float>(16);
+    c.kernels.hc_transition({{streams.view(), streams.view(), c.gather(y).view(),
+                              c.gather(post).view(), c.gather(combine).view()},
+                             c.gather(pre).view(),
+                             norm.span(),
+                             1e-20F,
+                             input.view(),
+                             codes.view(),
+                             scales.view(),
+                             fn.view(),
+                             base.span(),
+                             scale.span(),
+                             20,
+                             1e-6F,
+                             next_pre.view(),
+                             next_post.view(),
+                             next_combine.view()});
+    const std::size_t rows = c.rows.size();
+    const auto both = [&](const auto& a, const auto& b) { return side_by_side(a, b, rows); };
+    return both(
+        both(both(streams.content(), input.content()), both(codes.content(), scales.content())),
+        both(both(next_pre.content(), next_post.content()), next_combine.content()));
+  });
+}
+
+BOOST_DATA_TEST_CASE(norm_and_activation_that_quantise, backends(), name) {
+  random_tensors random(16);
+  const auto x = random.half(rows_count, 96);
+  const auto up = random.half(rows_count, 96);
+  const auto weight = random.half(1, 96);
+  const std::vector<float> route_weights = {0.1F, 0.5F, 2, 1, 0.3F, 0.7F, 0.9F};
+  check_rows_alone(name, [&](const call& c) {
+    auto y = c.output<bf16>(96);
+    auto codes = c.output<std::uint8_t>(96);
+    auto scales = c.output<std::uint8_t>(3);
+    c.kernels.rms_norm_quantize(
+        {{y.view(), c.gather(x).view(), weight.span(), 1e-20F}, codes.view(), scales.view()});
+    auto hidden_codes = c.output<std::uint8_t>(96);
+    auto hidden_scales = c.output<std::uint8_t>(3);
+    c.kernels.swiglu_quantize({hidden_codes.view(), hidden_scales.view(), c.gather(x).view(),
+                               c.gather(up).view(), c.pick(route_weights), 2});
+    const std::size_t rows = c.rows.size();
+    return side_by_side(
+        y.content(),
+        side_by_side(side_by_side(codes.content(), scales.content(), rows),
+                     side_by_side(hidden_codes.content(), hidden_scales.content(), rows), rows),
+        rows);
+  });
+}
+
 BOOST_DATA_TEST_CASE(rope, backends(), name) {
   random_tensors random(9);
   const auto x = random.half(rows_count, 3 * 20);

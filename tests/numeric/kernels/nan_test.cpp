@@ -105,6 +105,46 @@ BOOST_DATA_TEST_CASE(through_residual_streams, backends(), name) {
   check_nan("expand", out.span());
 }
 
+BOOST_DATA_TEST_CASE(through_the_transition_between_sublayers, backends(), name) {
+  const auto backend = backend_of(name);
+  inputs in;
+  constexpr std::size_t streams = 4, size = 32, length = streams * size;
+  matrix_buffer<bf16> bad = in.random.half(1, length);
+  bad.span()[spot] = in.bad.span()[spot];
+  const matrix_buffer<float> fn = in.random.full(24, length);
+  const matrix_buffer<float> base = in.random.full(1, 24);
+  const matrix_buffer<float> scale = in.random.full(1, 3);
+  const matrix_buffer<bf16> y = in.random.half(1, size), norm = in.random.half(1, size);
+  const matrix_buffer<float> pre = in.random.full(1, streams), post = in.random.full(1, streams),
+                             combine = in.random.full(1, streams * streams);
+  matrix_buffer<bf16> out(1, length), x(1, size);
+  matrix_buffer<std::uint8_t> codes(1, size), scales(1, size / 32);
+  matrix_buffer<float> next_pre(1, streams), next_post(1, streams), next(1, streams * streams);
+  backend->hc_transition({{out.view(), bad.view(), y.view(), post.view(), combine.view()},
+                          pre.view(),
+                          norm.span(),
+                          1e-20F,
+                          x.view(),
+                          codes.view(),
+                          scales.view(),
+                          fn.view(),
+                          base.span(),
+                          scale.span(),
+                          20,
+                          1e-6F,
+                          next_pre.view(),
+                          next_post.view(),
+                          next.view()});
+  for (std::size_t k = 0; k < streams; ++k)
+    check_nan("stream", out.span().subspan(k * size + spot % size, 1));
+  check_nan("x", x.span());
+  for (const std::uint8_t code : codes.span())
+    BOOST_TEST(((code & 0x7fU) == 0x7fU || scales.span()[0] == 0xffU));
+  check_nan("pre", next_pre.span());
+  check_nan("post", next_post.span());
+  check_nan("combine", next.span());
+}
+
 BOOST_DATA_TEST_CASE(through_attention, backends(), name) {
   const auto backend = backend_of(name);
   inputs in;

@@ -20,6 +20,7 @@ class counting_backend final : public backend {
 
  private:
   void do_rms_norm(const rms_norm_arguments&) const override { ++calls; }
+  void do_rms_norm_quantize(const rms_norm_quantize_arguments&) const override { ++calls; }
   void do_quantize_fp8(const quantize_fp8_arguments&) const override { ++calls; }
   void do_linear_fp8(const linear_fp8_arguments&) const override { ++calls; }
   void do_linear_fp4(const linear_fp4_arguments&) const override { ++calls; }
@@ -31,6 +32,7 @@ class counting_backend final : public backend {
   void do_hc_coefficients(const hc_coefficients_arguments&) const override { ++calls; }
   void do_hc_collapse(const hc_collapse_arguments&) const override { ++calls; }
   void do_hc_expand(const hc_expand_arguments&) const override { ++calls; }
+  void do_hc_transition(const hc_transition_arguments&) const override { ++calls; }
   void do_rope(const rope_arguments&) const override { ++calls; }
   void do_pack_entries(const pack_entries_arguments&) const override { ++calls; }
   void do_unpack_entries(const unpack_entries_arguments&) const override { ++calls; }
@@ -39,6 +41,7 @@ class counting_backend final : public backend {
   void do_attention(const attention_arguments&) const override { ++calls; }
   void do_gate_scores(const gate_scores_arguments&) const override { ++calls; }
   void do_swiglu(const swiglu_arguments&) const override { ++calls; }
+  void do_swiglu_quantize(const swiglu_quantize_arguments&) const override { ++calls; }
   void do_moe_combine(const moe_combine_arguments&) const override { ++calls; }
   void do_engram_gate(const engram_gate_arguments&) const override { ++calls; }
   void do_rope_2d(const rope_2d_arguments&) const override { ++calls; }
@@ -215,6 +218,75 @@ BOOST_AUTO_TEST_CASE(checks_the_residual_streams) {
       {m.h(3, 80), m.h(3, 80), m.h(3, 20), m.f(3, 4), m.f(3, 16)},
       {{[&](auto& a) { a.out = m.h(3, 60); }, "hc_expand: out: 60 columns instead of 80"},
        {[&](auto& a) { a.combine = m.f(3, 9); }, "hc_expand: combine: 9 columns instead of 16"}}}
+      .check();
+}
+
+BOOST_AUTO_TEST_CASE(checks_the_transition_between_sublayers) {
+  arena& m = memory();
+  contract<hc_transition_arguments>{
+      &backend::hc_transition,
+      {{m.h(3, 128), m.h(3, 128), m.h(3, 32), m.f(3, 4), m.f(3, 16)},
+       m.f(3, 4),
+       m.hs(32),
+       1e-20F,
+       m.h(3, 32),
+       m.b(3, 32),
+       m.b(3, 1),
+       m.f(24, 128),
+       m.fs(24),
+       m.fs(3),
+       20,
+       1e-6F,
+       m.f(3, 4),
+       m.f(3, 4),
+       m.f(3, 16)},
+      {{[&](auto& a) { a.expand.out = m.h(3, 96); },
+        "hc_transition: out: 96 columns instead of 128"},
+       {[&](auto& a) { a.pre = m.f(3, 3); }, "hc_transition: pre: 3 columns instead of 4"},
+       {[&](auto& a) { a.norm = m.hs(31); }, "hc_transition: norm: 31 elements instead of 32"},
+       {[&](auto& a) { a.x = m.h(2, 32); }, "hc_transition: x: 2 rows instead of 3"},
+       {[&](auto& a) { a.codes = m.b(3, 31); }, "hc_transition: codes: 31 columns instead of 32"},
+       {[&](auto& a) { a.scales = m.b(3, 2); }, "hc_transition: scales: 2 columns instead of 1"},
+       {[&](auto& a) {
+          a.expand = {m.h(3, 80), m.h(3, 80), m.h(3, 20), m.f(3, 4), m.f(3, 16)};
+          a.x = m.h(3, 20);
+          a.norm = m.hs(20);
+        },
+        "hc_transition: x.cols: 20, not a multiple of 32"},
+       {[&](auto& a) { a.next_pre = m.f(3, 2); }, "hc_transition: next_pre.cols: 2 instead of 4"},
+       {[&](auto& a) { a.fn = m.f(23, 128); }, "hc_transition: fn: 23 rows instead of 24"},
+       {[&](auto& a) { a.next_combine = m.f(3, 4); },
+        "hc_transition: combine: 4 columns instead of 16"}}}
+      .check();
+}
+
+BOOST_AUTO_TEST_CASE(checks_operations_that_quantise_their_result) {
+  arena& m = memory();
+  contract<rms_norm_quantize_arguments>{
+      &backend::rms_norm_quantize,
+      {{m.h(3, 64), m.h(3, 64), m.hs(64), 1e-20F}, m.b(3, 64), m.b(3, 2)},
+      {{[&](auto& a) { a.norm.y = m.h(2, 64); }, "rms_norm_quantize: y: 2 rows instead of 3"},
+       {[&](auto& a) {
+          a.norm = {m.h(3, 40), m.h(3, 40), m.hs(40), 1e-20F};
+        },
+        "rms_norm_quantize: y.cols: 40, not a multiple of 32"},
+       {[&](auto& a) { a.codes = m.b(3, 32); },
+        "rms_norm_quantize: codes: 32 columns instead of 64"},
+       {[&](auto& a) { a.scales = m.b(2, 2); }, "rms_norm_quantize: scales: 2 rows instead of 3"}}}
+      .check();
+  contract<swiglu_quantize_arguments>{
+      &backend::swiglu_quantize,
+      {m.b(3, 64), m.b(3, 2), m.h(3, 64), m.h(3, 64), m.fs(3), 10},
+      {{[&](auto& a) { a.up = m.h(3, 32); }, "swiglu_quantize: up: 32 columns instead of 64"},
+       {[&](auto& a) { a.route_weights = m.fs(2); },
+        "swiglu_quantize: route_weights: 2 elements instead of 3"},
+       {[&](auto& a) {
+          a.gate = m.h(3, 40);
+          a.up = m.h(3, 40);
+        },
+        "swiglu_quantize: gate.cols: 40, not a multiple of 32"},
+       {[&](auto& a) { a.codes = m.b(3, 65); }, "swiglu_quantize: codes: 65 columns instead of 64"},
+       {[&](auto& a) { a.scales = m.b(3, 3); }, "swiglu_quantize: scales: 3 columns instead of 2"}}}
       .check();
 }
 
