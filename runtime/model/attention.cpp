@@ -53,8 +53,11 @@ projected_query project_query(const context& c, const attention_weights& weights
   c.kernels.linear_fp8({bottleneck, x, weights.wq_a});
   projected_query out{c.scratch.take<bf16>(n, c.config.q_rank),
                       c.scratch.take<bf16>(n, std::size_t{c.config.heads} * c.config.head_dim)};
-  c.kernels.rms_norm({out.compressed, bottleneck, weights.q_norm, c.config.rms_epsilon});
-  c.kernels.linear_fp8({out.q, quantize(c, out.compressed), weights.wq_b});
+  const quantized_rows quantized = take_quantized(c.scratch, n, c.config.q_rank);
+  c.kernels.rms_norm_quantize({{out.compressed, bottleneck, weights.q_norm, c.config.rms_epsilon},
+                               quantized.codes,
+                               quantized.scales});
+  c.kernels.linear_fp8({out.q, quantized, weights.wq_b});
   c.kernels.rope({out.q, c.config.head_dim, c.positions, c.rotary.of_ratio(ratio)});
   return out;
 }

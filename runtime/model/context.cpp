@@ -2,9 +2,12 @@
 
 namespace cedar::model {
 
+quantized_rows take_quantized(kernels::arena& scratch, std::size_t n, std::size_t k) {
+  return {scratch.take<std::uint8_t>(n, k), scratch.take<std::uint8_t>(n, k / 32)};
+}
+
 quantized_rows quantize(const context& c, kernels::matrix_view<const kernels::bf16> x) {
-  quantized_rows out{c.scratch.take<std::uint8_t>(x.rows, x.cols),
-                     c.scratch.take<std::uint8_t>(x.rows, x.cols / 32)};
+  const quantized_rows out = take_quantized(c.scratch, x.rows, x.cols);
   c.kernels.quantize_fp8({x, out.codes, out.scales});
   return out;
 }

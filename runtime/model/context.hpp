@@ -34,6 +34,9 @@ struct quantized_rows {
   operator kernels::fp8_rows_view() const { return {codes, scales}; }
 };
 
+/// Memory for n rows of k elements.
+quantized_rows take_quantized(kernels::arena& scratch, std::size_t n, std::size_t k);
+
 /// Quantises x [n, k] in groups of 32.
 quantized_rows quantize(const context& c, kernels::matrix_view<const kernels::bf16> x);
 

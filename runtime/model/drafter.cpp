@@ -95,13 +95,18 @@ void run_draft_block(const context& c, std::uint32_t block, const layer_weights&
                      std::span<const draft_context> contexts, const residual& in,
                      const residual_out& out) {
   const std::uint32_t layer = c.config.layers + block;
+  const kernels::arena::mark scope(c.scratch);
+  const auto attention = sublayer_of(weights.attention, take_frame(c.scratch, c.config, c.rows()));
+  const auto moe = sublayer_of(weights.moe, take_frame(c.scratch, c.config, c.rows()));
+  begin_sublayer(c, attention, in);
   {
-    const kernels::arena::mark scope(c.scratch);
-    const auto opened = open_attention(c, layer, weights.attention, in, window_ratio);
+    const kernels::arena::mark inner(c.scratch);
+    const auto opened =
+        open_attention(c, layer, weights.attention, in, attention.frame, window_ratio);
     const auto entries = visible_entries(c, contexts, opened.own);
-    close_attention(c, layer, weights.attention, opened, entries, window_ratio, out);
+    close_attention(c, layer, weights.attention, opened, entries, window_ratio, out, &moe);
   }
-  run_moe_sublayer(c, layer, weights.moe, {out.streams, out.pre}, out);
+  run_moe_sublayer(c, layer, weights.moe, moe.frame, {out.streams, out.pre}, out, nullptr);
 }
 
 float confidence_of(float logit) {

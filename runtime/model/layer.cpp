@@ -31,20 +31,19 @@ void offer_streams(const context& c, std::uint32_t layer, const char* name,
 
 opened_attention open_attention(const context& c, std::uint32_t layer,
                                 const attention_weights& weights, const residual& in,
-                                std::uint32_t ratio) {
+                                const sublayer_frame& frame, std::uint32_t ratio) {
   opened_attention out;
   out.in = in;
+  out.frame = frame;
   offer_streams(c, layer, "in.stream", in.streams);
   c.probes.offer(layer, "in.pre_mix", in.pre);
-  out.frame = begin_sublayer(c, weights.hc, weights.norm, in);
   offer_coefficients(c, layer, "hc_attn.pre", "hc_attn.post", "hc_attn.comb", out.frame);
   c.probes.offer(layer, "attn.in", out.frame.x);
-  const auto quantized = quantize(c, out.frame.x);
-  out.query = project_query(c, weights, quantized, ratio);
+  out.query = project_query(c, weights, out.frame.quantized, ratio);
   c.probes.offer(layer, "attn.qr", out.query.compressed);
   c.probes.offer(layer, "attn.q", out.query.q,
                  {as_u32(c.rows()), c.config.heads, c.config.head_dim});
-  out.own = make_window_entries(c, weights, quantized, ratio);
+  out.own = make_window_entries(c, weights, out.frame.quantized, ratio);
   offer_entries(c, layer, "attn.window_kv", out.own, window_entry_format, c.config.head_dim);
   return out;
 }
@@ -52,23 +51,23 @@ opened_attention open_attention(const context& c, std::uint32_t layer,
 void close_attention(const context& c, std::uint32_t layer, const attention_weights& weights,
                      const opened_attention& opened,
                      std::span<const kernels::attention_entries> entries, std::uint32_t ratio,
-                     const residual_out& out) {
+                     const residual_out& out, const following_sublayer* next) {
   const auto y = attend(c, layer, weights, opened.query, entries, ratio);
   c.probes.offer(layer, "attn.out", y);
-  end_sublayer(c, opened.frame, opened.in, y, out);
+  end_sublayer(c, opened.frame, opened.in, y, out, next);
   offer_streams(c, layer, "mid.stream", out.streams);
 }
 
 void run_moe_sublayer(const context& c, std::uint32_t layer, const moe_weights& weights,
-                      const residual& in, const residual_out& out,
+                      const sublayer_frame& frame, const residual& in, const residual_out& out,
+                      const following_sublayer* next,
                       matrix_view<const std::int32_t> forced_experts) {
   const kernels::arena::mark scope(c.scratch);
-  const auto frame = begin_sublayer(c, weights.hc, weights.norm, in);
   offer_coefficients(c, layer, "hc_ffn.pre", "hc_ffn.post", "hc_ffn.comb", frame);
   c.probes.offer(layer, "ffn.in", frame.x);
-  const auto y = run_moe(c, layer, weights, frame.x, forced_experts);
+  const auto y = run_moe(c, layer, weights, frame.x, frame.quantized, forced_experts);
   c.probes.offer(layer, "ffn.out", y);
-  end_sublayer(c, frame, in, y, out);
+  end_sublayer(c, frame, in, y, out, next);
   offer_streams(c, layer, "out.stream", out.streams);
 }
 

@@ -21,21 +21,30 @@ struct opened_attention {
   kernels::matrix_view<std::byte> own;  ///< [n, entry_bytes(window_entry_format, hd)]
 };
 
-/// mHC, query and window entries of the rows `in`, at the context's positions.
+/// A layer's sublayer of its weights, to be begun in `frame`.
+template <class Weights>
+following_sublayer sublayer_of(const Weights& weights, const sublayer_frame& frame) {
+  return {weights.hc, weights.norm, frame};
+}
+
+/// Query and window entries of the rows `in` at the context's positions, of the sublayer that was
+/// begun with them in `frame`.
 opened_attention open_attention(const context& c, std::uint32_t layer,
                                 const attention_weights& weights, const residual& in,
-                                std::uint32_t ratio);
+                                const sublayer_frame& frame, std::uint32_t ratio);
 
 /// Attends to `entries` [n] and writes the sublayer's result (out.streams may be the memory of the
-/// streams that it was opened with).
+/// streams that it was opened with); begins `next`, if there is one.
 void close_attention(const context& c, std::uint32_t layer, const attention_weights& weights,
                      const opened_attention& opened,
                      std::span<const kernels::attention_entries> entries, std::uint32_t ratio,
-                     const residual_out& out);
+                     const residual_out& out, const following_sublayer* next);
 
-/// The MoE sublayer; `forced_experts` as run_moe() takes them. Releases its scratch.
+/// The MoE sublayer that was begun with `in` in `frame`; begins `next`, if there is one.
+/// `forced_experts` as run_moe() takes them. Releases its scratch.
 void run_moe_sublayer(const context& c, std::uint32_t layer, const moe_weights& weights,
-                      const residual& in, const residual_out& out,
+                      const sublayer_frame& frame, const residual& in, const residual_out& out,
+                      const following_sublayer* next,
                       kernels::matrix_view<const std::int32_t> forced_experts = {});
 
 }  // namespace cedar::model

@@ -113,11 +113,10 @@ void run_routed(const context& c, const moe_weights& weights, const quantized_ro
 }  // namespace
 
 matrix_view<bf16> run_moe(const context& c, std::uint32_t layer, const moe_weights& weights,
-                          matrix_view<const bf16> x,
+                          matrix_view<const bf16> x, const quantized_rows& quantized,
                           matrix_view<const std::int32_t> forced_experts) {
   const std::size_t n = x.rows;
   const routing routes = route(c, layer, weights, x, forced_experts);
-  const quantized_rows quantized = quantize(c, x);
   const std::size_t parts_per_row = routes.experts.cols + 1;
   const auto parts = c.scratch.take<const bf16*>(n, parts_per_row);
   run_routed(c, weights, quantized, routes, parts_per_row, {parts.data, n * parts_per_row});

@@ -11,11 +11,12 @@
 
 namespace cedar::model {
 
-/// y [n, d] for the sublayer's input x [n, d]. `forced_experts` [n, k], if not empty, replaces the
-/// router's choice (weights still come from the row's own scores): a diagnostic for comparisons.
+/// y [n, d] for the sublayer's input x [n, d], also `quantized`. `forced_experts` [n, k], if not
+/// empty, replaces the router's choice (weights still come from the row's own scores): a diagnostic
+/// for comparisons.
 kernels::matrix_view<kernels::bf16> run_moe(
     const context& c, std::uint32_t layer, const moe_weights& weights,
-    kernels::matrix_view<const kernels::bf16> x,
+    kernels::matrix_view<const kernels::bf16> x, const quantized_rows& quantized,
     kernels::matrix_view<const std::int32_t> forced_experts = {});
 
 }  // namespace cedar::model

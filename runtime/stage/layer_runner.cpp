@@ -20,25 +20,12 @@ std::uint32_t as_u32(std::size_t value) {
 
 }  // namespace
 
-result<void> layer_runner::run(const model::context& c, const step_rows& rows,
-                               step_selections& selections, const selection_overrides& overrides,
-                               const model::residual& in, const model::residual_out& out) const {
-  const result<void> attended = run_attention(c, rows, selections, overrides, in, out);
-  if (!attended) return attended;
-  run_moe(c, overrides, {out.streams, out.pre}, out);
-  return {};
-}
-
-result<void> layer_runner::run_attention(const model::context& c, const step_rows& rows,
-                                         step_selections& selections,
-                                         const selection_overrides& overrides,
-                                         const model::residual& in,
-                                         const model::residual_out& out) const {
-  const kernels::arena::mark scope(c.scratch);
-  const auto half = begin_attention(c, rows, selections, overrides, in, out, false);
-  if (!half) return fail(half.error());
-  end_attention(c, rows, selections, *half, out);
-  return {};
+model::residual layer_runner::open(const model::context& c, const step_rows& rows,
+                                   const model::residual& in, const model::residual_out& out,
+                                   const model::sublayer_frame& frame) const {
+  const model::residual opened = after_engram(c, rows, in, out.streams);
+  model::begin_sublayer(c, model::sublayer_of(weights_.attention, frame), opened);
+  return opened;
 }
 
 model::residual layer_runner::after_engram(const model::context& c, const step_rows& rows,
@@ -53,20 +40,19 @@ result<void> layer_runner::make_global(const model::context& c, const step_rows&
   const kernels::arena::mark scope(c.scratch);
   const auto streams = weights_.engram ? c.scratch.take<bf16>(in.streams.rows, in.streams.cols)
                                        : matrix_view<bf16>{};
-  const auto frame = model::begin_sublayer(c, weights_.attention.hc, weights_.attention.norm,
-                                           after_engram(c, rows, in, streams));
-  return create_global(c, rows, frame.x);
+  return create_global(
+      c, rows,
+      model::sublayer_input(c, weights_.attention.norm, after_engram(c, rows, in, streams)));
 }
 
 result<attention_half> layer_runner::begin_attention(const model::context& c, const step_rows& rows,
                                                      step_selections& selections,
                                                      const selection_overrides& overrides,
                                                      const model::residual& in,
-                                                     const model::residual_out& out,
+                                                     const model::sublayer_frame& frame,
                                                      bool global_made) const {
-  const model::attention_weights& weights = weights_.attention;
-  attention_half half{model::open_attention(
-      c, layer_, weights, after_engram(c, rows, in, out.streams), schedule_.ratio)};
+  attention_half half{
+      model::open_attention(c, layer_, weights_.attention, in, frame, schedule_.ratio)};
   const auto x = half.rows.frame.x;
   if (schedule_.mode == model::layer_mode::full && !global_made) {
     if (const result<void> created = create_global(c, rows, x); !created)
@@ -86,9 +72,12 @@ result<attention_half> layer_runner::begin_attention(const model::context& c, co
 
 void layer_runner::end_attention(const model::context& c, const step_rows& rows,
                                  const step_selections& selections, const attention_half& half,
-                                 const model::residual_out& out) const {
+                                 const model::residual_out& out,
+                                 const model::sublayer_frame& moe_frame) const {
   const auto entries = visible_entries(c, rows, selections, half);
-  model::close_attention(c, layer_, weights_.attention, half.rows, entries, schedule_.ratio, out);
+  const auto moe = model::sublayer_of(weights_.moe, moe_frame);
+  model::close_attention(c, layer_, weights_.attention, half.rows, entries, schedule_.ratio, out,
+                         &moe);
   for (const span_rows& span : rows.spans)
     span.sequence->window(layer_).write(span.span.first_position,
                                         matrix_view<const std::byte>(half.rows.own)
@@ -96,10 +85,12 @@ void layer_runner::end_attention(const model::context& c, const step_rows& rows,
 }
 
 void layer_runner::run_moe(const model::context& c, const selection_overrides& overrides,
-                           const model::residual& in, const model::residual_out& out) const {
+                           const model::sublayer_frame& frame, const model::residual& in,
+                           const model::residual_out& out,
+                           const model::following_sublayer* next) const {
   const auto forced = overrides.experts.find(layer_);
   model::run_moe_sublayer(
-      c, layer_, weights_.moe, in, out,
+      c, layer_, weights_.moe, frame, in, out, next,
       forced == overrides.experts.end() ? matrix_view<const std::int32_t>{} : forced->second);
 }
 

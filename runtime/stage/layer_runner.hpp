@@ -34,36 +34,37 @@ class layer_runner {
         layer_(layer),
         weights_(weights) {}
 
-  /// Runs the layer. `in` and `out` hold rows.count() rows; out.streams may be in.streams' memory.
-  /// Writes the rows' window KV and, at an owner, its new global entries into the sequences
-  /// (visible as *written*; sequence lengths are the caller's to move). errc::capacity: no free
-  /// page; the caller takes the step back by truncating its sequences.
-  result<void> run(const model::context& c, const step_rows& rows, step_selections& selections,
-                   const selection_overrides& overrides, const model::residual& in,
-                   const model::residual_out& out) const;
-
-  /// The first half: Engram if the layer has a module, and the attention sublayer.
-  result<void> run_attention(const model::context& c, const step_rows& rows,
-                             step_selections& selections, const selection_overrides& overrides,
-                             const model::residual& in, const model::residual_out& out) const;
+  /// Where the layer does not follow another in one pass over the streams: Engram, if it has a
+  /// module, writes to `out` (out.streams may be in.streams' memory), and the attention sublayer is
+  /// begun in `frame`. Returns the rows that it was begun with. `in` and `out` hold rows.count()
+  /// rows.
+  model::residual open(const model::context& c, const step_rows& rows, const model::residual& in,
+                       const model::residual_out& out, const model::sublayer_frame& frame) const;
 
   /// Creates the global entries of an owner from all rows of a step, of which only some will walk
   /// the layer. Then begin_attention() must be told that they exist.
   result<void> make_global(const model::context& c, const step_rows& rows,
                            const model::residual& in) const;
-  /// run_attention() in two halves: between them the entries of `chosen` may be fetched from an
-  /// owner elsewhere (selections.gathered). The caller keeps the scratch of the first half.
+  /// The attention sublayer of rows `in`, begun in `frame`, in two halves: between them the entries
+  /// of `chosen` may be fetched from an owner elsewhere (selections.gathered). The caller keeps the
+  /// scratch of the first half. Writes the rows' window KV and, at an owner, its new global entries
+  /// into the sequences (visible as *written*; sequence lengths are the caller's to move).
+  /// errc::capacity: no free page; the caller takes the step back by truncating its sequences.
   result<attention_half> begin_attention(const model::context& c, const step_rows& rows,
                                          step_selections& selections,
                                          const selection_overrides& overrides,
-                                         const model::residual& in, const model::residual_out& out,
+                                         const model::residual& in,
+                                         const model::sublayer_frame& frame,
                                          bool global_made) const;
+  /// Begins the MoE sublayer in `moe_frame`.
   void end_attention(const model::context& c, const step_rows& rows,
                      const step_selections& selections, const attention_half& half,
-                     const model::residual_out& out) const;
-  /// The second half: the MoE sublayer, of rows that know nothing of each other.
+                     const model::residual_out& out, const model::sublayer_frame& moe_frame) const;
+  /// The MoE sublayer, of rows that know nothing of each other; begun with `in` in `frame`. Begins
+  /// the attention of the layer that follows, if it is given.
   void run_moe(const model::context& c, const selection_overrides& overrides,
-               const model::residual& in, const model::residual_out& out) const;
+               const model::sublayer_frame& frame, const model::residual& in,
+               const model::residual_out& out, const model::following_sublayer* next) const;
 
  private:
   model::residual after_engram(const model::context& c, const step_rows& rows,

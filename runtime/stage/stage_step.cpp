@@ -45,7 +45,7 @@ model::context stage_step::context(const model::taps& probes) const {
 }
 
 layer_runner stage_step::runner() const {
-  return {parts_.config, parts_.schedule, layer_, parts_.layers[layer_ - parts_.first_layer]};
+  return {parts_.config, parts_.schedule, layer_, weights_of(layer_)};
 }
 
 /// The streams that the first layer reads: the block's own memory, or copies of the embedding.
@@ -62,13 +62,13 @@ void stage_step::open(const flow::row_block& block) {
   } else {
     current_ = model::start_streams(scratch_, parts_.config, planes.streams);
   }
-  const bool narrows_later = !decoder_rows && in_decoder(parts_.last_layer) &&
-                             table().decoder_count() != table().rows_count();
+  const bool narrows_later = !decoder_rows && in_decoder(parts_.last_layer) && narrows();
   if (!narrows_later)
     output_ = rows_of_output(rows);
   else if (parts_.first_layer < parts_.schedule.decoder_begin())
     output_ = {scratch_.take<bf16>(rows, current_.streams.cols),
                scratch_.take<float>(rows, current_.pre.cols)};
+  take_frames();
 }
 
 /// Where the stage's last layer writes: the block to be sent on, or scratch before the head.
@@ -116,6 +116,7 @@ result<void> stage_step::enter_decoder(const model::taps& probes) {
   global_made_ = true;
   narrow_rows();
   output_ = rows_of_output(decoder_.count());
+  take_frames();
   std::size_t to = 0;
   for (const span_rows& span : all_.spans)
     for (std::uint32_t i = span.span.decoder_from(); i < span.span.rows_count; ++i, ++to) {
@@ -124,6 +125,19 @@ result<void> stage_step::enter_decoder(const model::taps& probes) {
     }
   current_ = {output_.streams, output_.pre};
   return {};
+}
+
+/// Memory of the sublayers of the active rows, for as long as these are the rows.
+void stage_step::take_frames() {
+  attention_frame_ = model::take_frame(scratch_, parts_.config, active().count());
+  moe_frame_ = model::take_frame(scratch_, parts_.config, active().count());
+}
+
+/// True if the next layer reads the streams as this one writes them: all of the rows, in this
+/// stage, without Engram's in between.
+bool stage_step::next_layer_follows() const {
+  if (layer_ == parts_.last_layer || weights_of(layer_ + 1).engram) return false;
+  return layer_ + 1 != parts_.schedule.decoder_begin() || !narrows();
 }
 
 /// What the layer made and later stages use.
@@ -145,15 +159,13 @@ void stage_step::send_shared(std::vector<flow::row_block>& out) const {
 /// as far as the drafter takes them.
 void stage_step::make_taps(const model::taps& probes, std::vector<flow::row_block>& out) const {
   if (!holds(parts_.tapped_layers, layer_)) return;
-  // Engram's rows are added where the layer will write.
-  const matrix_view<const bf16> streams =
-      parts_.layers[layer_ - parts_.first_layer].engram ? output_.streams : current_.streams;
   const model::context c = context(probes);
   for (const span_rows& span : active().spans) {
     const kernels::arena::mark scope(scratch_);
     const std::uint32_t rows = span.span.rows_count;
     const std::uint32_t kept = std::min(rows, drafter_ring_rows(parts_.config));
-    const auto taps = model::make_tap(c, streams.rows_from(span.first_row + rows - kept, kept));
+    const auto taps =
+        model::make_tap(c, current_.streams.rows_from(span.first_row + rows - kept, kept));
     span.sequence->taps(layer_).write(span.span.first_position + rows - kept, bytes_of(taps));
   }
   send_taps(out);
@@ -216,8 +228,7 @@ result<void> stage_step::give(const flow::row_block& gathered) {
 
 result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::row_block>& out) {
   if (!half_) {
-    if (layer_ == parts_.schedule.decoder_begin() &&
-        table().decoder_count() != table().rows_count())
+    if (layer_ == parts_.schedule.decoder_begin() && narrows())
       if (const auto entered = enter_decoder(probes); !entered) return entered;
     if (active().count() == 0) {  // the whole step belongs to the encoder
       if (parts_.schedule[layer_].index_source == layer_) selections_.by_source[layer_].clear();
@@ -226,8 +237,11 @@ result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::
       return {};
     }
     half_scope_.emplace(scratch_);
-    auto half = runner().begin_attention(context(probes), active(), selections_, overrides_,
-                                         current_, output_, global_made_);
+    const model::context c = context(probes);
+    if (!attention_begun_)
+      current_ = runner().open(c, active(), current_, output_, attention_frame_);
+    auto half = runner().begin_attention(c, active(), selections_, overrides_, current_,
+                                         attention_frame_, global_made_);
     if (!half) return fail(half.error());
     half_ = *half;
     send_shared(out);
@@ -238,11 +252,17 @@ result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::
     }
   }
   const model::context c = context(probes);
-  runner().end_attention(c, active(), selections_, *half_, output_);
+  runner().end_attention(c, active(), selections_, *half_, output_, moe_frame_);
   half_.reset();
   half_scope_.reset();
   current_ = {output_.streams, output_.pre};
-  runner().run_moe(c, overrides_, current_, output_);
+  attention_begun_ = next_layer_follows();
+  if (attention_begun_) {
+    const auto next = model::sublayer_of(weights_of(layer_ + 1).attention, attention_frame_);
+    runner().run_moe(c, overrides_, moe_frame_, current_, output_, &next);
+  } else {
+    runner().run_moe(c, overrides_, moe_frame_, current_, output_, nullptr);
+  }
   return {};
 }
 

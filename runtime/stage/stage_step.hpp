@@ -59,9 +59,14 @@ class stage_step {
 
  private:
   model::context context(const model::taps& probes) const;
+  const model::layer_weights& weights_of(std::uint32_t layer) const {
+    return parts_.layers[layer - parts_.first_layer];
+  }
   layer_runner runner() const;
   const step_rows& active() const noexcept { return narrowed_ ? decoder_ : all_; }
   bool ends_model() const noexcept { return parts_.last_layer + 1 == parts_.config.layers; }
+  /// True if not all rows walk the decoder.
+  bool narrows() const { return table().decoder_count() != table().rows_count(); }
   bool in_decoder(std::uint32_t layer) const noexcept {
     return layer >= parts_.schedule.decoder_begin();
   }
@@ -73,6 +78,8 @@ class stage_step {
   void send_shared(std::vector<flow::row_block>& out) const;
   void make_taps(const model::taps& probes, std::vector<flow::row_block>& out) const;
   void send_taps(std::vector<flow::row_block>& out) const;
+  void take_frames();
+  bool next_layer_follows() const;
   bool needs_gather() const;
   void request_entries(std::vector<flow::row_block>& out);
   result<void> run_layer(const model::taps& probes, std::vector<flow::row_block>& out);
@@ -89,6 +96,9 @@ class stage_step {
   bool done_ = false;
   std::uint32_t layer_;
   model::residual current_;
+  model::sublayer_frame attention_frame_;
+  model::sublayer_frame moe_frame_;
+  bool attention_begun_ = false;  ///< of layer_, by the layer before
   model::residual_out output_;
   kernels::buffer memory_;  ///< of the block to be sent on
   bool global_made_ = false;  ///< at the decoder's first layer, by enter_decoder()

@@ -200,14 +200,21 @@ void layer_trace::run_call(const setting& with, const call& at, layer_deviation&
   const stage::layer_runner runner(with.config, with.schedule, with.layer, with.weights);
   const model::residual_out to{out_streams.view(), out_pre.view()};
   const auto overrides = recorded_choice(with, at);
-  const auto ran = runner.run_attention(c, rows, selections, overrides, in, to);
-  if (!ran) throw std::runtime_error(ran.error().message);
+  const auto attention = model::take_frame(scratch, with.config, at.count);
+  const auto moe = model::take_frame(scratch, with.config, at.count);
+  const model::residual opened = runner.open(c, rows, in, to, attention);
+  const auto half =
+      runner.begin_attention(c, rows, selections, overrides, opened, attention, false);
+  if (!half) throw std::runtime_error(half.error().message);
+  runner.end_attention(c, rows, selections, *half, to, moe);
   // The second half starts from the recorded streams where the trace has them.
   model::residual mid{to.streams, to.pre};
-  if (trace_.has(prefix + "mid.stream"))
+  if (trace_.has(prefix + "mid.stream")) {
     mid = {trace_.matrix<bf16>(prefix + "mid.stream"),
            trace_.matrix<float>(prefix + "hc_attn.pre")};
-  runner.run_moe(c, overrides, mid, to);
+    model::begin_sublayer(c, model::sublayer_of(with.weights.moe, moe), mid);
+  }
+  runner.run_moe(c, overrides, moe, mid, to, nullptr);
 }
 
 void layer_trace::compare(std::uint32_t layer, const call& at, const std::string& name,

@@ -58,10 +58,14 @@ struct one_row {
     pre.span()[0] = 1;
   }
 
+  model::hyper_connection_weights weights() const { return {fn.view(), base, scale}; }
+
   model::sublayer_frame begin() {
-    const model::hyper_connection_weights weights{std::as_const(fn).view(), base, scale};
-    return model::begin_sublayer(c, weights, norm,
-                                 {std::as_const(streams).view(), std::as_const(pre).view()});
+    const model::sublayer_frame frame = model::take_frame(scratch, config, 1);
+    const model::hyper_connection_weights hc = weights();
+    model::begin_sublayer(c, {hc, norm, frame},
+                          {std::as_const(streams).view(), std::as_const(pre).view()});
+    return frame;
   }
 
   model::model_config config;
@@ -144,6 +148,37 @@ BOOST_DATA_TEST_CASE(a_sublayer_reads_its_streams_by_the_coefficients_handed_to_
   for (std::size_t i = 0; i < stream_width; ++i)
     BOOST_TEST(kernels::to_float(frame.x.row(0)[i]) ==
                (i % 2 == 0 ? kernels::to_float(kernels::to_bf16(std::sqrt(2.0F))) : 0.0F));
+}
+
+BOOST_DATA_TEST_CASE(a_sublayer_may_begin_where_another_ends, test::backends(), name) {
+  const auto backend = test::backend_of(name);
+  const json of = released_cases().at(0);
+  one_row row(*backend, of), apart(*backend, of);
+  kernels::matrix_buffer<bf16> y(1, stream_width);
+  for (std::size_t i = 0; i < stream_width; ++i)
+    y.span()[i] = kernels::to_bf16(static_cast<float>(i % 7) - 3);
+  const auto end = [&](one_row& of_row, const model::following_sublayer* next) {
+    const model::sublayer_frame frame = of_row.begin();
+    model::end_sublayer(of_row.c, frame,
+                        {std::as_const(of_row.streams).view(), std::as_const(of_row.pre).view()},
+                        std::as_const(y).view(), {of_row.streams.view(), of_row.pre.view()}, next);
+  };
+  const model::hyper_connection_weights hc = row.weights();
+  const model::following_sublayer next{hc, row.norm, model::take_frame(row.scratch, row.config, 1)};
+  end(row, &next);
+  end(apart, nullptr);
+  const model::sublayer_frame begun = apart.begin();
+  const auto same = [](const auto& made, const auto& expected) {
+    return std::ranges::equal(std::as_bytes(made.row(0)), std::as_bytes(expected.row(0)));
+  };
+  BOOST_TEST(same(row.streams.view(), apart.streams.view()));
+  BOOST_TEST(same(row.pre.view(), apart.pre.view()));
+  BOOST_TEST(same(next.frame.x, begun.x));
+  BOOST_TEST(same(next.frame.quantized.codes, begun.quantized.codes));
+  BOOST_TEST(same(next.frame.quantized.scales, begun.quantized.scales));
+  BOOST_TEST(same(next.frame.next_pre, begun.next_pre));
+  BOOST_TEST(same(next.frame.post, begun.post));
+  BOOST_TEST(same(next.frame.combine, begun.combine));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
