@@ -1,8 +1,15 @@
 #include "runtime/memory/kv_page_pool.hpp"
 
+#include <algorithm>
+
 #include "kernels/base/check.hpp"
 
 namespace cedar::memory {
+
+namespace {
+/// Pages are made together, as many as fill this: few allocations, and huge pages where allowed.
+constexpr std::size_t slab_bytes = std::size_t{4} << 20;
+}  // namespace
 
 kv_page_pool::kv_page_pool(page_layout layout, std::size_t pages_max)
     : layout_(layout), pages_max_(pages_max) {
@@ -12,12 +19,17 @@ kv_page_pool::kv_page_pool(page_layout layout, std::size_t pages_max)
 
 result<std::byte*> kv_page_pool::allocate() {
   if (free_.empty()) {
-    if (storage_.size() == pages_max_)
+    const std::size_t left = pages_max_ - pages_in_use_;
+    if (left == 0)
       return fail(errc::capacity, "all " + std::to_string(pages_max_) +
                                       " pages of global KV are in use; shorten the context, lower "
                                       "the number of requests, or raise limits.context");
-    storage_.emplace_back(layout_.page_bytes());
-    free_.push_back(storage_.back().data());
+    const std::size_t alignment = kernels::buffer_alignment;
+    const std::size_t stride = (layout_.page_bytes() + alignment - 1) / alignment * alignment;
+    const std::size_t count = std::clamp<std::size_t>(slab_bytes / stride, 1, left);
+    storage_.push_back(kernels::buffer::uninitialized(count * stride));
+    for (std::size_t i = count; i > 0; --i)
+      free_.push_back(storage_.back().data() + (i - 1) * stride);
   }
   std::byte* page = free_.back();
   free_.pop_back();

@@ -3,8 +3,8 @@
 // A page holds `page_entries` entries of one owner of one sequence: first all main entries, then
 // all index keys. 1. Pages of a pool have one size and are recycled. 2. The pool never holds more
 // than its bound; at the bound allocation fails with errc::capacity and nothing is lost. 3. Memory
-// of a page is taken from the system when the page is first needed. Not thread-safe: one stage owns
-// a pool.
+// is taken from the system for pages of 4 MiB together, when the first of them is needed. Not
+// thread-safe: one stage owns a pool.
 #pragma once
 
 #include <cstddef>
