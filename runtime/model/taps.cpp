@@ -34,27 +34,24 @@ void taps::deliver(std::string name, kernels::dtype type, kernels::matrix_view<c
 
 void taps::offer(std::uint32_t layer, const char* name,
                  kernels::matrix_view<const kernels::bf16> rows,
-                 std::vector<std::uint32_t> shape) const {
-  if (wants(layer, name))
-    deliver(layer_name(layer, name), kernels::dtype::bf16, rows, std::move(shape));
+                 std::initializer_list<std::uint32_t> shape) const {
+  if (wants(layer, name)) deliver(layer_name(layer, name), kernels::dtype::bf16, rows, shape);
 }
 
 void taps::offer(std::uint32_t layer, const char* name, kernels::matrix_view<const float> rows,
-                 std::vector<std::uint32_t> shape) const {
-  if (wants(layer, name))
-    deliver(layer_name(layer, name), kernels::dtype::f32, rows, std::move(shape));
+                 std::initializer_list<std::uint32_t> shape) const {
+  if (wants(layer, name)) deliver(layer_name(layer, name), kernels::dtype::f32, rows, shape);
 }
 
 void taps::offer(std::uint32_t layer, const char* name,
                  kernels::matrix_view<const std::int32_t> rows,
-                 std::vector<std::uint32_t> shape) const {
-  if (wants(layer, name))
-    deliver(layer_name(layer, name), kernels::dtype::i32, rows, std::move(shape));
+                 std::initializer_list<std::uint32_t> shape) const {
+  if (wants(layer, name)) deliver(layer_name(layer, name), kernels::dtype::i32, rows, shape);
 }
 
 void taps::offer(const char* name, kernels::matrix_view<const kernels::bf16> rows,
-                 std::vector<std::uint32_t> shape) const {
-  if (wants(name)) deliver(name, kernels::dtype::bf16, rows, std::move(shape));
+                 std::initializer_list<std::uint32_t> shape) const {
+  if (wants(name)) deliver(name, kernels::dtype::bf16, rows, shape);
 }
 
 }  // namespace cedar::model

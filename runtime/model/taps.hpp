@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <set>
 #include <span>
 #include <string>
@@ -41,13 +42,13 @@ class taps {
 
   /// Offers rows that lie one after another; does nothing unless the name is wanted.
   void offer(std::uint32_t layer, const char* name, kernels::matrix_view<const kernels::bf16> rows,
-             std::vector<std::uint32_t> shape = {}) const;
+             std::initializer_list<std::uint32_t> shape = {}) const;
   void offer(std::uint32_t layer, const char* name, kernels::matrix_view<const float> rows,
-             std::vector<std::uint32_t> shape = {}) const;
+             std::initializer_list<std::uint32_t> shape = {}) const;
   void offer(std::uint32_t layer, const char* name, kernels::matrix_view<const std::int32_t> rows,
-             std::vector<std::uint32_t> shape = {}) const;
+             std::initializer_list<std::uint32_t> shape = {}) const;
   void offer(const char* name, kernels::matrix_view<const kernels::bf16> rows,
-             std::vector<std::uint32_t> shape = {}) const;
+             std::initializer_list<std::uint32_t> shape = {}) const;
 
  private:
   template <class T>

@@ -137,11 +137,10 @@ result<step_rows> layer_stage::open_rows(const joined_step& step) {
   return rows;
 }
 
-/// Appends what owners elsewhere made to the replicas; returns what sources elsewhere chose.
-result<step_selections> layer_stage::import_shared(const joined_step& step,
-                                                   const step_rows& rows) const {
+/// Appends what owners elsewhere made to the replicas, and notes what sources elsewhere chose.
+result<void> layer_stage::import_shared(const joined_step& step, const step_rows& rows) {
   const shared_context c{config_, schedule_};
-  step_selections selections;
+  selections_.gathered.reset();
   struct new_entries {
     kernels::matrix_view<const std::byte> main;
     kernels::matrix_view<const std::byte> keys;
@@ -151,11 +150,11 @@ result<step_selections> layer_stage::import_shared(const joined_step& step,
     if (block.kind == row_kind::selection) {
       auto chosen = selection_of(block, c);
       if (!chosen) return fail(chosen.error());
-      selections.by_source[block.layer] = std::move(*chosen);
+      selections_.by_source[block.layer] = std::move(*chosen);
     } else if (block.kind == row_kind::candidates) {
       auto pools = candidates_of(block, c);
       if (!pools) return fail(pools.error());
-      selections.candidates = std::move(*pools);
+      selections_.candidates = std::move(*pools);
     } else {
       const auto entries = entries_of(block, c);
       if (!entries) return fail(entries.error());
@@ -176,7 +175,7 @@ result<step_selections> layer_stage::import_shared(const joined_step& step,
       first += count;
     }
   }
-  return selections;
+  return {};
 }
 
 /// After check_spans(): states that the step created go, others lose what it reserved or appended.
@@ -200,11 +199,11 @@ result<std::vector<flow::row_block>> layer_stage::begin(joined_step step, const 
   if (const result<void> checked = check_spans(step.table); !checked)
     return fail(checked.error().with(step_text(id)));
   auto rows = open_rows(step);
-  result<step_selections> selections;
-  if (rows) selections = import_shared(step, *rows);
-  if (!rows || !selections) {
+  result<void> imported;
+  if (rows) imported = import_shared(step, *rows);
+  if (!rows || !imported) {
     take_back(step.table);
-    return fail((rows ? selections.error() : rows.error()).with(step_text(id)));
+    return fail((rows ? imported.error() : rows.error()).with(step_text(id)));
   }
   scratch_.reset();
   const stage_parts parts{backend_,
@@ -218,7 +217,7 @@ result<std::vector<flow::row_block>> layer_stage::begin(joined_step step, const 
                           options_.exports,
                           options_.tapped_layers};
   step_ = std::make_unique<stage_step>(parts, scratch_, std::move(step), std::move(*rows),
-                                       std::move(*selections), overrides);
+                                       selections_, overrides);
   return advance(probes);
 }
 

@@ -136,7 +136,7 @@ class layer_stage {
   result<sequence_state*> open_sequence(const flow::step_table& table, const flow::row_span& span);
   result<void> end_request(const flow::commitment& commitment, sequence_state& sequence);
   result<step_rows> open_rows(const joined_step& step);
-  result<step_selections> import_shared(const joined_step& step, const step_rows& rows) const;
+  result<void> import_shared(const joined_step& step, const step_rows& rows);
   void take_back(const flow::step_table& table);
   void drop(std::span<const prefix_id> prefixes);
   void count_kept();
@@ -150,6 +150,8 @@ class layer_stage {
   model::rotary_frequencies rotary_;
   kv_pools pools_;
   kernels::arena scratch_;
+  /// Of the step at hand. Kept for its memory: every source's choice is written before it is read.
+  step_selections selections_;
   std::uint32_t granule_;  ///< positions that fill whole pages at every owner
   std::unordered_map<request_id, sequence_state> sequences_;
   std::unordered_map<prefix_id, kept_prefix> prefixes_;

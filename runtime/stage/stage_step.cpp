@@ -28,13 +28,14 @@ matrix_view<const std::byte> bytes_of(matrix_view<const bf16> rows) {
 }  // namespace
 
 stage_step::stage_step(const stage_parts& parts, kernels::arena& scratch, joined_step inputs,
-                       step_rows rows, step_selections selections, selection_overrides overrides)
+                       step_rows rows, step_selections& selections,
+                       const selection_overrides& overrides)
     : parts_(parts),
       scratch_(scratch),
       inputs_(std::move(inputs)),
-      overrides_(std::move(overrides)),
+      overrides_(overrides),
       all_(std::move(rows)),
-      selections_(std::move(selections)),
+      selections_(selections),
       layer_(parts.first_layer) {
   open(*inputs_.rows);
 }
@@ -286,12 +287,15 @@ flow::row_block stage_step::finish(const model::taps& probes) {
     std::ranges::copy(active().image_rows, planes.image_rows.begin());
     return make_block(row_kind::activation, table(), parts_.config, std::move(memory_));
   }
-  kernels::buffer memory(std::size_t{table().logits_count()} *
-                         row_bytes(row_kind::head_input, parts_.config));
+  matrix_view<bf16> collapsed;
   if (table().logits_count() > 0) {
     const model::context c = context(probes);
-    const auto collapsed = scratch_.take<bf16>(c.rows(), parts_.config.width);
+    collapsed = scratch_.take<bf16>(c.rows(), parts_.config.width);
     c.kernels.hc_collapse({collapsed, current_.streams, current_.pre});
+  }
+  kernels::buffer memory(std::size_t{table().logits_count()} *
+                         row_bytes(row_kind::head_input, parts_.config));
+  if (collapsed.rows > 0) {
     auto* wanted = reinterpret_cast<bf16*>(memory.data());
     for (const span_rows& span : active().spans)
       for (std::uint32_t i = span.span.logits_from; i < span.span.rows_count; ++i)

@@ -38,9 +38,10 @@ class stage_step {
  public:
   /// `inputs` fit the stage (layer_stage checks them); `rows` are all rows of the step with their
   /// state, whose pages are reserved and whose replicas hold the step's entries. `scratch` was
-  /// reset and is the step's until it ends.
+  /// reset and is, like `selections`, the step's until it ends; of those, what other stages chose
+  /// is there.
   stage_step(const stage_parts& parts, kernels::arena& scratch, joined_step inputs, step_rows rows,
-             step_selections selections, selection_overrides overrides);
+             step_selections& selections, const selection_overrides& overrides);
   stage_step(const stage_step&) = delete;
   stage_step& operator=(const stage_step&) = delete;
 
@@ -91,7 +92,7 @@ class stage_step {
   selection_overrides overrides_;
   step_rows all_;
   step_rows decoder_;  ///< filled when narrowed_
-  step_selections selections_;
+  step_selections& selections_;
   bool narrowed_ = false;
   bool done_ = false;
   std::uint32_t layer_;
