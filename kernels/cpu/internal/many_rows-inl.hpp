@@ -1,9 +1,9 @@
 // Many rows of x times a weight, for product-inl.hpp.
 //
 // x is dequantised once per tile of rows, laid out so that a pass reads it from front to back; each
-// strip of weight rows is decoded once per tile, 512 columns at a time, and multiplied with all its
-// rows. Where a register has 8 elements, lanes 0..7 of all blocks lie before lanes 8..15, and two
-// passes use the same small register tile: 16 lanes cost no more than 8 would.
+// strip of weight rows is decoded once per tile, a chunk of columns at a time, and multiplied with
+// all its rows. Where a register has 8 elements, lanes 0..7 of all blocks lie before lanes 8..15,
+// and two passes use the same small register tile: 16 lanes cost no more than 8 would.
 #if defined(CEDAR_KERNELS_CPU_MANY_ROWS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef CEDAR_KERNELS_CPU_MANY_ROWS_INL
 #undef CEDAR_KERNELS_CPU_MANY_ROWS_INL
@@ -18,19 +18,21 @@
 HWY_BEFORE_NAMESPACE();
 namespace cedar::kernels::cpu::HWY_NAMESPACE {
 
-/// Register tile of the matrix-matrix loop: 4 weight rows by this many rows of x.
-inline constexpr std::size_t tile_rows = width == 16 ? 6 : 3;
-/// Weight rows that are decoded together, and columns of a pass: 16 KiB of binary32 in the L1
-/// cache.
+/// Register tile of the matrix-matrix loop: this many weight rows by this many rows of x.
+inline constexpr std::size_t tile_outputs = width == 16 ? 8 : 4;
+inline constexpr std::size_t tile_rows = 3;
+/// Weight rows that are decoded together, and columns of a pass: 16 or 24 KiB of binary32 in the L1
+/// cache, beside three rows of x.
 inline constexpr std::size_t strip_rows = 8;
-inline constexpr std::size_t chunk_columns = 512;
-/// Rows of x that share a decoded strip: at most 96, and at most half a MiB of binary32 (L2).
+inline constexpr std::size_t chunk_columns = width == 16 ? 768 : 512;
+/// Rows of x that share a decoded strip: at most 96, and as much binary32 as fits the L2 cache:
+/// half a MiB, or 1.3 MiB (64 rows of 5120).
 inline constexpr std::size_t most_tile_rows = 96;
-inline constexpr std::size_t tile_floats = std::size_t{1} << 17;
+inline constexpr std::size_t tile_floats = width == 16 ? 66 * 5120 : std::size_t{1} << 17;
 
-/// Rows of binary32 numbers, chunk by chunk: all rows of columns 0..511, then of 512..1023, and so
-/// on (a chunk never crosses the end of a segment). Within a row of a chunk, part p of all lanes16
-/// follows part p-1 of all.
+/// Rows of binary32 numbers, chunk by chunk: all rows of the first chunk_columns columns, then of
+/// the next, and so on (a chunk never crosses the end of a segment). Within a row of a chunk, part
+/// p of all lanes16 follows part p-1 of all.
 struct packed_tile {
   float* data = nullptr;
   std::size_t rows = 0;
@@ -98,12 +100,12 @@ HWY_INLINE void pack_rows(const Rows& rows, std::size_t first, std::size_t k, st
   });
 }
 
-/// The register tile: lanes [4][Rows] += w [4 rows of w_stride] * x [Rows rows of x_stride].
+/// The register tile: lanes [tile_outputs][Rows] += w [rows of w_stride] * x [Rows of x_stride].
 template <std::size_t Rows>
 HWY_INLINE void multiply_tile(const float* w, std::size_t w_stride, const float* x,
                               std::size_t x_stride, std::size_t length, bool fresh, float* lanes) {
-  f32_vector sums[4][Rows];
-  for (std::size_t a = 0; a < 4; ++a)
+  f32_vector sums[tile_outputs][Rows];
+  for (std::size_t a = 0; a < tile_outputs; ++a)
     for (std::size_t b = 0; b < Rows; ++b)
       sums[a][b] = fresh ? zero() : load(lanes + (a * Rows + b) * width);
   for (std::size_t i = 0; i < length; i += width) {
@@ -111,23 +113,26 @@ HWY_INLINE void multiply_tile(const float* w, std::size_t w_stride, const float*
     HWY_UNROLL(8)
     for (std::size_t b = 0; b < Rows; ++b) xs[b] = load(x + b * x_stride + i);
     HWY_UNROLL(8)
-    for (std::size_t a = 0; a < 4; ++a) {
-      const f32_vector ws = load(w + a * w_stride + i);
+    for (std::size_t a = 0; a < tile_outputs; ++a) {
+      f32_vector ws = load(w + a * w_stride + i);
+      // One load: the compiler would read it anew for every product, and loads would bind.
+      __asm__("" : "+v"(ws.raw));
       HWY_UNROLL(8)
       for (std::size_t b = 0; b < Rows; ++b) sums[a][b] = hn::MulAdd(ws, xs[b], sums[a][b]);
     }
   }
-  for (std::size_t a = 0; a < 4; ++a)
+  for (std::size_t a = 0; a < tile_outputs; ++a)
     for (std::size_t b = 0; b < Rows; ++b) store(sums[a][b], lanes + (a * Rows + b) * width);
 }
 
-/// Row b of a register tile: the sums of its four outputs. lanes [parts][4][Rows][width].
+/// Row b of a register tile: the sums of outputs first .. first+3.
+/// lanes [parts][tile_outputs][Rows][width].
 template <class Order, std::size_t Rows>
-HWY_INLINE four_vector tile_sums(const float* lanes, std::size_t b) {
+HWY_INLINE four_vector tile_sums(const float* lanes, std::size_t first, std::size_t b) {
   lanes16 sums[4];
   for (std::size_t a = 0; a < 4; ++a) {
     for (std::size_t p = 0; p < parts; ++p)
-      sums[a].part[p] = load(lanes + ((p * 4 + a) * Rows + b) * width);
+      sums[a].part[p] = load(lanes + ((p * tile_outputs + first + a) * Rows + b) * width);
     sums[a] = Order::restore(sums[a]);
   }
   return add_lanes(sums[0], sums[1], sums[2], sums[3]);
@@ -136,7 +141,7 @@ HWY_INLINE four_vector tile_sums(const float* lanes, std::size_t b) {
 /// A strip of up to 8 decoded weight rows against a tile of x.
 struct strip_state {
   const float* weights = nullptr;  ///< [strip_rows][padded]: one chunk
-  float* lanes = nullptr;  ///< [rows of x][2][16 lanes * 4], by register tiles
+  float* lanes = nullptr;  ///< [rows of x][strip_rows][16 lanes], by register tiles
   float* totals = nullptr;  ///< [rows of x][strip_rows]: finished segments
   std::size_t first = 0;  ///< output of weight row 0
   std::size_t count = 0;  ///< weight rows that exist
@@ -147,41 +152,40 @@ struct strip_state {
   bool last_segment = false;
 };
 
-inline constexpr std::size_t lanes_floats = 4 * canonical::lanes_count;
-
-/// Rows row .. row+Rows-1 of x with both halves of the strip.
+/// Rows row .. row+Rows-1 of x with the whole strip.
 template <class Order, std::size_t Rows, class Sink>
 HWY_INLINE void multiply_rows(const strip_state& strip, const float* x, std::size_t row,
                               std::size_t first_row, const Sink& sink) {
   const std::size_t part_floats = strip.padded / parts;
-  for (std::size_t half = 0; half < 2 && 4 * half < strip.count; ++half) {
-    float* lanes = strip.lanes + (row * 2 + half * Rows) * lanes_floats;
+  for (std::size_t output = 0; output < strip.count; output += tile_outputs) {
+    float* lanes = strip.lanes + (row * strip_rows + output * Rows) * canonical::lanes_count;
     for (std::size_t p = 0; p < parts; ++p)
-      multiply_tile<Rows>(strip.weights + 4 * half * strip.padded + p * part_floats, strip.padded,
+      multiply_tile<Rows>(strip.weights + output * strip.padded + p * part_floats, strip.padded,
                           x + row * strip.padded + p * part_floats, strip.padded, part_floats,
-                          strip.fresh, lanes + p * 4 * Rows * width);
+                          strip.fresh, lanes + p * tile_outputs * Rows * width);
     if (!strip.ends_segment) continue;
-    for (std::size_t b = 0; b < Rows; ++b) {
-      four_vector sums = tile_sums<Order, Rows>(lanes, b);
-      float* total = strip.totals + (row + b) * strip_rows + 4 * half;
-      if (!strip.first_segment) sums = hn::Add(hn::LoadU(four_tag{}, total), sums);
-      if (strip.last_segment)
-        sink(first_row + row + b, strip.first + 4 * half,
-             std::min<std::size_t>(4, strip.count - 4 * half), sums);
-      else
-        hn::StoreU(sums, four_tag{}, total);
-    }
+    for (std::size_t four = 0; four < tile_outputs && output + four < strip.count; four += 4)
+      for (std::size_t b = 0; b < Rows; ++b) {
+        const std::size_t first = output + four;
+        four_vector sums = tile_sums<Order, Rows>(lanes, four, b);
+        float* total = strip.totals + (row + b) * strip_rows + first;
+        if (!strip.first_segment) sums = hn::Add(hn::LoadU(four_tag{}, total), sums);
+        if (strip.last_segment)
+          sink(first_row + row + b, strip.first + first,
+               std::min<std::size_t>(4, strip.count - first), sums);
+        else
+          hn::StoreU(sums, four_tag{}, total);
+      }
   }
 }
 
 template <class Order, class Sink>
 HWY_NOINLINE void multiply_strip(const strip_state& strip, const float* x, std::size_t rows,
                                  std::size_t first_row, const Sink& sink) {
+  static_assert(tile_rows == 3);
   std::size_t row = 0;
-  for (; row + tile_rows <= rows; row += tile_rows)
-    multiply_rows<Order, tile_rows>(strip, x, row, first_row, sink);
-  if constexpr (tile_rows > 3)
-    for (; row + 3 <= rows; row += 3) multiply_rows<Order, 3>(strip, x, row, first_row, sink);
+  for (; row + 3 <= rows && row + 4 != rows; row += 3)
+    multiply_rows<Order, 3>(strip, x, row, first_row, sink);
   for (; row + 2 <= rows; row += 2) multiply_rows<Order, 2>(strip, x, row, first_row, sink);
   if (row < rows) multiply_rows<Order, 1>(strip, x, row, first_row, sink);
 }
@@ -195,7 +199,7 @@ HWY_NOINLINE void multiply_matrix(const Weights& weights, const packed_tile& til
   float* decoded = memory.take<float>(strip_rows * chunk_columns);
   strip_state strip;
   strip.weights = decoded;
-  strip.lanes = memory.take<float>(tile.rows * 2 * lanes_floats);
+  strip.lanes = memory.take<float>(tile.rows * strip_rows * canonical::lanes_count);
   strip.totals = memory.take<float>(tile.rows * strip_rows);
   const std::size_t length = k / segments;
   for (std::size_t o = first; o < last; o += strip_rows) {

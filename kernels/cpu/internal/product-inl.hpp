@@ -49,7 +49,10 @@ HWY_INLINE void multiply(workers threads, const Rows& x, std::size_t n, std::siz
   require_columns(k);
   if (n == 1) return multiply_one_row(threads, x, k, weights, outputs, segments, sink);
   const std::size_t fitting = tile_floats / std::max<std::size_t>(padded_columns(k, segments), 1);
-  const std::size_t tile = std::clamp(fitting / tile_rows * tile_rows, tile_rows, most_tile_rows);
+  const std::size_t most = std::clamp(fitting / tile_rows * tile_rows, tile_rows, most_tile_rows);
+  // Tiles of the same size: a small last one would decode all weights for few rows.
+  const std::size_t tiles = (n + most - 1) / most;
+  const std::size_t tile = ((n + tiles - 1) / tiles + tile_rows - 1) / tile_rows * tile_rows;
   const bool few_outputs = outputs < 2 * strip_rows * threads.threads();
   if (!few_outputs || n <= tile)
     return multiply_tiles(threads, x, 0, n, tile, k, weights, outputs, segments, sink);
