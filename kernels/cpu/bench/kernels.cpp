@@ -1,15 +1,15 @@
 // Measures the cpu backend at released sizes, on one thread or --threads N: linear layers of 5120 x
 // 5120 for one row (GB/s of weight bytes, weights streaming from memory) and for many rows
 // (GFLOP/s), attention of a row with 64 heads of 512 over 128 + 512 entries, index scores of 32
-// heads of 128 over 16384 keys. First the bandwidth that plain reading reaches. Times are CPU time
-// of the thread, best of several runs. An argument "avx2" keeps to AVX2 where there is AVX-512.
+// heads of 128 over 16384 keys. Before each linear layer the ceilings: the bandwidth that plain
+// reading reaches, with whatever number of streams is best, and the peak of fused multiply-adds in
+// the registers of the instruction set in use. Times are CPU time of the thread, best of several
+// runs. An argument "avx2" keeps to AVX2 where there is AVX-512.
 //
 // With several threads instead: wall times of one thread and of N, and their ratio, for runs that
 // take turns, at released sizes: the best of all runs | the medians. Then the same for products of
 // few outputs that are divided whatever their size: where that stops to pay.
 #include <hwy/targets.h>
-#include <immintrin.h>
-#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,68 +21,51 @@
 #include <vector>
 
 #include "kernels/base/buffer.hpp"
+#include "kernels/cpu/bench/ceilings.hpp"
 #include "kernels/cpu/cpu_backend.hpp"
 
 namespace {
 
 using namespace cedar::kernels;
+using namespace cedar::kernels::bench;
 
 constexpr std::size_t width = 5120;
+constexpr std::size_t rows_measured[] = {1, 2, 6, 24, 64, 512};
+constexpr std::size_t rows_max = 512;
 constexpr std::size_t pool_bytes = std::size_t{256} << 20;  // several times the L3 cache
 
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
-}
-
-template <class Call>
-double best_seconds(int runs, const Call& call) {
-  double best = 1e9;
-  for (int run = 0; run < runs; ++run) {
-    const double start = cpu_seconds();
-    call();
-    best = std::min(best, cpu_seconds() - start);
-  }
-  return best;
-}
-
-/// Bytes that decode to moderate numbers in every format used here.
-buffer make_pool() {
-  buffer pool(pool_bytes);
+/// Random bytes: `fixed`, and those bits of `free` that chance sets.
+buffer make_pool(std::size_t bytes, std::uint8_t fixed, std::uint8_t free) {
+  buffer pool(bytes);
   std::uint32_t seed = 1;
   for (std::byte& byte : pool.span()) {
     seed = seed * 1664525U + 1013904223U;
-    byte = static_cast<std::byte>(seed >> 24 & 0xb7U);
+    byte = static_cast<std::byte>((seed >> 24 & free) | fixed);
   }
   return pool;
 }
 
-double read_bandwidth(const buffer& pool) {
-  __m256i sum[4] = {};
-  const double seconds = best_seconds(8, [&] {
-    const auto* data = reinterpret_cast<const __m256i*>(pool.data());
-    for (std::size_t i = 0; i < pool.bytes() / 32; i += 4)
-      for (std::size_t j = 0; j < 4; ++j)
-        sum[j] = _mm256_xor_si256(sum[j], _mm256_load_si256(data + i + j));
-  });
-  alignas(32) int keep[8];
-  _mm256_store_si256(
-      reinterpret_cast<__m256i*>(keep),
-      _mm256_xor_si256(_mm256_xor_si256(sum[0], sum[1]), _mm256_xor_si256(sum[2], sum[3])));
-  volatile int sink = keep[0];
-  (void)sink;
-  return 1e-9 * static_cast<double>(pool.bytes()) / seconds;
+/// Weights: in FP8 1 to 1.375 and in bf16 2^-15 to 2^-8, of both signs. Small numbers would make
+/// products subnormal, which some processors take a hundred times as long for.
+buffer make_weights() {
+  return make_pool(pool_bytes, 0x38, 0x83);
+}
+
+/// Entries: codes of 2 to 6 (FP4) and 192 to 352 (FP8), E8M0 scales of 2^-11 to 2^-8.
+buffer make_entries() {
+  return make_pool(std::size_t{2} << 20, 0x74, 0x03);
 }
 
 /// Runs one linear layer over matrices that follow each other in the pool.
 template <class Call>
-void measure_linear(const char* name, const buffer& pool, double read, double bytes_per_weight,
+void measure_linear(const char* name, const buffer& pool, bool avx512, double bytes_per_weight,
                     const Call& call) {
+  const double read = read_bandwidth(pool);
+  const double most = peak(avx512);
   const auto matrix_bytes = static_cast<std::size_t>(bytes_per_weight * width * width);
   const std::size_t matrices = pool.bytes() / matrix_bytes;
-  std::printf("%-16s", name);
-  for (const std::size_t rows : {1U, 2U, 6U, 24U, 96U}) {
+  std::printf("%-16s of %4.1f GB/s, %3.0f GFLOP/s:", name, read, most);
+  for (const std::size_t rows : rows_measured) {
     std::size_t at = 0;
     const double seconds = best_seconds(rows == 1   ? 40
                                         : rows < 24 ? 12
@@ -92,23 +75,21 @@ void measure_linear(const char* name, const buffer& pool, double read, double by
                                           at = (at + 1) % matrices;
                                         });
     const double gigabytes = 1e-9 * bytes_per_weight * width * width / seconds;
+    const double gigaflops = 2e-9 * static_cast<double>(rows * width * width) / seconds;
     if (rows == 1)
-      std::printf(" %5.1f GB/s (%3.0f %% of reading) |", gigabytes, 100 * gigabytes / read);
+      std::printf(" %4.1f GB/s, %3.0f %% |", gigabytes, 100 * gigabytes / read);
     else
-      std::printf(" %3zu rows %5.1f", rows,
-                  2e-9 * static_cast<double>(rows * width * width) / seconds);
+      std::printf(" %3zu rows %5.1f, %3.0f %%", rows, gigaflops, 100 * gigaflops / most);
   }
-  std::puts(" GFLOP/s");
+  std::puts("");
 }
 
-void measure_linears(const backend& cpu, const buffer& pool) {
-  const double read = read_bandwidth(pool);
-  std::printf("reading: %.1f GB/s\n", read);
-  matrix_buffer<bf16> x(96, width);
-  matrix_buffer<bf16> y(96, width);
-  matrix_buffer<float> wide(96, width);
-  matrix_buffer<std::uint8_t> codes(96, width);
-  matrix_buffer<std::uint8_t> x_scales(96, width / 32);
+void measure_linears(const backend& cpu, const buffer& pool, bool avx512) {
+  matrix_buffer<bf16> x(rows_max, width);
+  matrix_buffer<bf16> y(rows_max, width);
+  matrix_buffer<float> wide(rows_max, width);
+  matrix_buffer<std::uint8_t> codes(rows_max, width);
+  matrix_buffer<std::uint8_t> x_scales(rows_max, width / 32);
   for (bf16& value : x.span()) value = to_bf16(0.5F);
   cpu.quantize_fp8({x.view(), codes.view(), x_scales.view()});
   matrix_buffer<std::uint8_t> scales(width, width / 32);
@@ -116,17 +97,17 @@ void measure_linears(const backend& cpu, const buffer& pool) {
   const auto quantised = [&](std::size_t rows) {
     return fp8_rows_view{codes.rows(rows), x_scales.rows(rows)};
   };
-  measure_linear("fp8", pool, read, 1.0 + 1.0 / 1024, [&](std::size_t rows, const std::byte* w) {
+  measure_linear("fp8", pool, avx512, 1.0 + 1.0 / 1024, [&](std::size_t rows, const std::byte* w) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(w);
     cpu.linear_fp8({y.rows(rows),
                     quantised(rows),
                     {{bytes, width, width}, {scales.data(), width / 32, width / 32}}});
   });
-  measure_linear("fp4", pool, read, 0.5 + 1.0 / 32, [&](std::size_t rows, const std::byte* w) {
+  measure_linear("fp4", pool, avx512, 0.5 + 1.0 / 32, [&](std::size_t rows, const std::byte* w) {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(w);
     cpu.linear_fp4({y.rows(rows), quantised(rows), {{bytes, width, width / 2}, scales.view()}});
   });
-  measure_linear("fp8 weight only", pool, read, 1.0 + 1.0 / 1024,
+  measure_linear("fp8 weight only", pool, avx512, 1.0 + 1.0 / 1024,
                  [&](std::size_t rows, const std::byte* w) {
                    const auto* bytes = reinterpret_cast<const std::uint8_t*>(w);
                    cpu.linear_fp8_weight_only(
@@ -134,10 +115,10 @@ void measure_linears(const backend& cpu, const buffer& pool) {
                         x.rows(rows),
                         {{bytes, width, width}, {scales.data(), width / 32, width / 32}}});
                  });
-  measure_linear("bf16", pool, read, 2, [&](std::size_t rows, const std::byte* w) {
+  measure_linear("bf16", pool, avx512, 2, [&](std::size_t rows, const std::byte* w) {
     cpu.linear_bf16({y.rows(rows), x.rows(rows), {reinterpret_cast<const bf16*>(w), width, width}});
   });
-  measure_linear("bf16 to f32", pool, read, 2, [&](std::size_t rows, const std::byte* w) {
+  measure_linear("bf16 to f32", pool, avx512, 2, [&](std::size_t rows, const std::byte* w) {
     cpu.linear_f32(
         {wide.rows(rows), x.rows(rows), {reinterpret_cast<const bf16*>(w), width, width}});
   });
@@ -218,7 +199,7 @@ void compare(const char* name, int runs, const backend& one, const backend& seve
   print_comparison(name, std::move(alone), std::move(divided));
 }
 
-void compare_threads(std::uint32_t threads, const buffer& pool) {
+void compare_threads(std::uint32_t threads, const buffer& pool, const buffer& packed) {
   const auto one = make_cpu_backend();
   const auto several = make_cpu_backend(threads);
   const auto eager = make_cpu_backend(threads, 1);
@@ -250,8 +231,8 @@ void compare_threads(std::uint32_t threads, const buffer& pool) {
   });
   constexpr std::size_t heads = 64;
   constexpr std::size_t head_dim = 512;
-  const auto window = entries_of(pool, 128, entry_bytes(entry_format::fp8_e8m0_32, head_dim));
-  const auto selected = entries_of(pool, 512, entry_bytes(entry_format::fp4_e4m3_16, head_dim));
+  const auto window = entries_of(packed, 128, entry_bytes(entry_format::fp8_e8m0_32, head_dim));
+  const auto selected = entries_of(packed, 512, entry_bytes(entry_format::fp4_e4m3_16, head_dim));
   const std::vector<attention_entries> lists(4, attention_entries{window, selected});
   matrix_buffer<bf16> q(4, heads * head_dim);
   matrix_buffer<bf16> o(4, heads * head_dim);
@@ -279,20 +260,24 @@ void compare_threads(std::uint32_t threads, const buffer& pool) {
 
 int main(int count, char** arguments) {
   std::uint32_t threads = 1;
+  bool avx512 = (hwy::SupportedTargets() & HWY_AVX3) != 0;
   for (int i = 1; i < count; ++i) {
     const std::string_view word(arguments[i]);
     if (word == "avx2")
-      hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL);
+      avx512 = false;
     else if (word == "--threads" && i + 1 < count)
       threads = static_cast<std::uint32_t>(std::clamp(std::atoi(arguments[++i]), 1, 256));
   }
-  const buffer pool = make_pool();
+  // DisableTargets would come to nothing: whoever asks for the supported targets chooses all anew.
+  if (!avx512) hwy::SetSupportedTargetsForTest(HWY_AVX2);
+  const buffer pool = make_weights();
+  const buffer packed = make_entries();
   if (threads > 1) {
-    compare_threads(threads, pool);
+    compare_threads(threads, pool, packed);
     return 0;
   }
   const auto cpu = make_cpu_backend();
-  measure_linears(*cpu, pool);
-  measure_attention(*cpu, pool);
-  measure_index_scores(*cpu, pool);
+  measure_linears(*cpu, pool, avx512);
+  measure_attention(*cpu, packed);
+  measure_index_scores(*cpu, packed);
 }
