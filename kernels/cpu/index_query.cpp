@@ -53,9 +53,9 @@ void set_bounds(index_query& query, exponent_range scales, int apart, exponent_r
   query.lowest = std::max(1, 127 - 126 - least);
   // The largest, times a weight, leaves room for the 2^16 of round_normal.
   const auto bits = static_cast<int>(std::bit_width(query.blocks * index_block * 36));
-  query.highest = 127 + 110 - bits - scales.most - std::max(0, weights.most + 1);
-  // A quarter of the smallest scale is normal.
-  if (scales.least < -124) query.highest = -1;
+  const int fitting = 127 + 110 - bits - scales.most - std::max(0, weights.most + 1);
+  // 6 times the scale is finite.
+  query.highest = scales.most <= 125 ? std::min(127 + 125, fitting) : -1;
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
-// Goal: attention, index scores, pooling and cache entries give the bits of plain scalar code on
+// Goal: attention, pooling and cache entries give the bits of plain scalar code on
 // every instruction set. Method: as bits_test.cpp, with entries packed by the backend itself.
-#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <limits>
@@ -27,42 +26,6 @@ std::vector<const std::byte*> pointers(const tensor<std::byte>& entries, std::si
   std::vector<const std::byte*> out;
   for (std::size_t i = 0; i < count; ++i) out.push_back(entries.view().row_data(first + i));
   return out;
-}
-
-struct index_case {
-  tensor<bf16> q;
-  tensor<bf16> k;
-  std::vector<bf16> weights;
-  std::size_t run = 1;
-};
-
-/// NaN scores need not have the same bits: which of two NaN passes is the processor's choice.
-bool same_scores(std::span<const bf16> a, std::span<const bf16> b) {
-  return std::ranges::equal(a, b, [](bf16 x, bf16 y) {
-    return x == y || (std::isnan(to_float(x)) && std::isnan(to_float(y)));
-  });
-}
-
-void check_index_scores(const index_case& c) {
-  const std::size_t keys = c.k.view().rows;
-  const std::size_t head_dim = c.k.view().cols;
-  const std::size_t bytes = entry_bytes(entry_format::fp4_e8m0_32, head_dim);
-  std::vector<bf16> expected;
-  on_every_target([&](const backend& cpu) {
-    const auto query = pack(cpu, c.q, entry_format::fp4_e8m0_32);
-    std::vector<std::byte> entries(keys * bytes);
-    cpu.pack_entries({c.k.view(), {entries.data(), keys, bytes}, entry_format::fp4_e8m0_32});
-    std::vector<const std::byte*> runs;
-    for (std::size_t first = 0; first < keys; first += c.run)
-      runs.push_back(entries.data() + first * bytes);
-    std::vector<bf16> actual(keys);
-    if (expected.empty()) {
-      expected.resize(keys);
-      plain::index_scores({expected, query.view(), c.weights, runs, head_dim, c.run});
-    }
-    cpu.index_scores({actual, query.view(), c.weights, runs, head_dim, c.run});
-    BOOST_TEST(same_scores(actual, expected));
-  });
 }
 
 }  // namespace
@@ -129,83 +92,6 @@ BOOST_AUTO_TEST_CASE(pools_match) {
         BOOST_TEST((actual == expected));
       });
     }
-}
-
-BOOST_AUTO_TEST_CASE(index_scores_match) {
-  struct shape {
-    std::size_t heads, head_dim, keys;
-  };
-  for (const auto& [heads, head_dim, keys] : {shape{1, 32, 5}, shape{4, 64, 1}, shape{5, 32, 300},
-                                              shape{3, 160, 67}, shape{32, 128, 600}}) {
-    random_tensors source(15);
-    const auto q = source.bf16_matrix(heads, head_dim, 1);
-    const auto k = source.bf16_matrix(keys, head_dim, 1);
-    const auto weights = source.bf16_vector(heads, 0.1F);
-    check_index_scores({q, k, weights});
-  }
-}
-
-/// Scales of blocks from 2^-apart to 2^apart: some keys are within the bounds of integer products,
-/// some are not. Keys of zeros, NaN and infinities too.
-BOOST_AUTO_TEST_CASE(index_scores_match_where_integers_do_not_do) {
-  random_tensors source(18);
-  const auto stretch = [&](tensor<bf16>& x, int apart) {
-    for (std::size_t row = 0; row < x.view().rows; ++row)
-      for (std::size_t block = 0; block < x.view().cols / 32; ++block) {
-        const int exponent = static_cast<int>(source.below(2U * apart + 1)) - apart;
-        for (bf16& value : x.view().row(row).subspan(32 * block, 32))
-          value = to_bf16(std::ldexp(to_float(value), exponent));
-      }
-  };
-  for (const int apart : {1, 2, 3, 4, 5, 8, 40})
-    for (const int weights_exponent : {-120, -60, -3, 100}) {
-      auto q = source.bf16_matrix(9, 128, 1);
-      auto k = source.bf16_matrix(333, 128, 1);
-      stretch(q, apart / 2);
-      stretch(k, apart);
-      std::ranges::fill(k.view().row(7), bf16{});
-      std::ranges::fill(k.view().row(200).subspan(32, 32), bf16{});
-      std::ranges::fill(q.view().row(3).subspan(64, 32), bf16{});
-      k.view().row(100)[70] = to_bf16(std::numeric_limits<float>::quiet_NaN());
-      k.view().row(101)[1] = to_bf16(-std::numeric_limits<float>::infinity());
-      auto weights = source.bf16_vector(9, std::ldexp(1.0F, weights_exponent));
-      weights[5] = bf16{};
-      check_index_scores({q, k, weights});
-      q.view().row(8)[5] = to_bf16(std::numeric_limits<float>::infinity());
-      check_index_scores({q, k, weights});
-      weights[0] = to_bf16(-std::numeric_limits<float>::infinity());
-      check_index_scores({source.bf16_matrix(9, 128, 1), k, weights});
-    }
-}
-
-/// The largest and the smallest sums for which integers do: codes of one sign and size, scales as
-/// far apart as can be, and one step further; everything near the ends of binary32.
-BOOST_AUTO_TEST_CASE(index_scores_match_at_the_bounds_of_integers) {
-  random_tensors source(19);
-  for (const int apart : {0, 8, 9, 10})
-    for (const int exponent : {-124, -64, -63, -62, -61, 0, 40, 41, 42, 43, 44, 45, 46, 47, 48, 60})
-      for (const float weight : {1.0F, -0x1.5p-3F, 0x1.8p9F}) {
-        tensor<bf16> q(2, 128);
-        tensor<bf16> k(70, 128);
-        for (std::size_t i = 0; i < 128; ++i) {
-          const bool shifted = i >= 32 && i < 64;
-          q.view().row(0)[i] = to_bf16(std::ldexp(6.0F, exponent));
-          q.view().row(1)[i] = to_bf16(std::ldexp(i % 3 == 0 ? 6.0F : 0.5F, exponent));
-          for (std::size_t row = 0; row < 70; ++row)
-            k.view().row(row)[i] = to_bf16(
-                std::ldexp(row % 2 == 0 || i % 5 == 0 ? 6.0F : -0.5F * static_cast<float>(row % 3),
-                           exponent - (shifted ? apart : 0)));
-        }
-        check_index_scores({q, k, {to_bf16(weight), to_bf16(-0.5F)}});
-      }
-}
-
-BOOST_AUTO_TEST_CASE(index_keys_may_lie_in_runs) {
-  random_tensors source(20);
-  const auto q = source.bf16_matrix(4, 64, 1);
-  const auto k = source.bf16_matrix(203, 64, 1);
-  const auto weights = source.bf16_vector(4, 0.1F);
-  for (const std::size_t run : {2U, 8U, 64U, 203U, 500U}) check_index_scores({q, k, weights, run});
 }
 
 BOOST_AUTO_TEST_CASE(attention_matches) {

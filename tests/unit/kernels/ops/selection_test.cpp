@@ -152,13 +152,15 @@ BOOST_AUTO_TEST_CASE(agrees_with_a_stable_sort_on_long_rows) {
 }
 
 BOOST_AUTO_TEST_CASE(names_the_position_of_a_nan_far_into_a_row) {
-  std::vector<bf16> scores(5000, to_bf16(-1));
-  scores[4321] = to_bf16(-not_a_number);
-  positions out;
-  BOOST_CHECK_EXCEPTION(
-      select_top_k(scores, 3, out), cedar::defect, [](const cedar::defect& error) {
-        return std::string(error.what()).find("position 4321") != std::string::npos;
-      });
+  for (const unsigned bits : {0x7f81U, 0xff81U, 0x7fffU, 0xffc0U}) {
+    std::vector<bf16> scores(5000, to_bf16(-1));
+    scores[4321].bits = static_cast<std::uint16_t>(bits);
+    positions out;
+    BOOST_CHECK_EXCEPTION(
+        select_top_k(scores, 3, out), cedar::defect, [](const cedar::defect& error) {
+          return std::string(error.what()).find("position 4321") != std::string::npos;
+        });
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
