@@ -32,6 +32,7 @@ const std::vector<confined> confined_includes = {
     {"yaml-cpp/", {"topology/document/"}},
     {"tbb/", {"kernels/cpu/"}},
     {"oneapi/", {"kernels/cpu/"}},
+    {"dnnl", {"tools/cedar/onednn/"}},
     {"cuda", {"kernels/cuda/"}},
     {"nccl", {"kernels/cuda/"}},
     {"boost/", {"runtime/http/"}},

@@ -14,6 +14,11 @@ class App;
 
 namespace cedar::tools {
 
+void add_bench_compare(CLI::App& bench, int& exit_code);
+void add_bench_context(CLI::App& bench, int& exit_code);
+void add_bench_decode(CLI::App& bench, int& exit_code);
+void add_bench_kernels(CLI::App& bench, int& exit_code);
+void add_bench_layer(CLI::App& bench, int& exit_code);
 void add_bench_pipeline(CLI::App& bench, int& exit_code);
 void add_bench_prefill(CLI::App& bench, int& exit_code);
 void add_bench_serve(CLI::App& bench, int& exit_code);

@@ -19,9 +19,14 @@ std::vector<token_id> synthetic_prompt(std::uint32_t count, std::uint32_t vocabu
 }
 
 void add_bench(CLI::App& app, int& exit_code) {
-  CLI::App* bench =
-      app.add_subcommand("bench", "Measure pipelines, prefill, drafts, servers and transport");
+  CLI::App* bench = app.add_subcommand(
+      "bench", "Measure kernels, pipelines, prefill, drafts, servers and transport");
   bench->require_subcommand(1);
+  add_bench_compare(*bench, exit_code);
+  add_bench_context(*bench, exit_code);
+  add_bench_decode(*bench, exit_code);
+  add_bench_kernels(*bench, exit_code);
+  add_bench_layer(*bench, exit_code);
   add_bench_pipeline(*bench, exit_code);
   add_bench_prefill(*bench, exit_code);
   add_bench_serve(*bench, exit_code);

@@ -1,10 +1,10 @@
-// `cedar bench prefill`: what a prompt costs, in one process.
+// `cedar bench prefill`: what a prompt costs in one process, and where its time goes.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -12,6 +12,9 @@
 #include "kernels/registry/registry.hpp"
 #include "runtime/local/local_engine.hpp"
 #include "tools/cedar/bench.hpp"
+#include "tools/cedar/bench_breakdown.hpp"
+#include "tools/cedar/bench_ceilings.hpp"
+#include "tools/cedar/bench_report.hpp"
 #include "tools/cedar/pipeline.hpp"
 
 namespace cedar::tools {
@@ -24,69 +27,140 @@ struct options {
   std::filesystem::path model;
   std::uint32_t prompt_tokens = 512;
   std::uint32_t rows_per_step = 128;
+  std::uint32_t threads = 1;
   std::uint32_t repeat = 3;
   std::vector<std::string> modes{"exact", "bounded"};
   bool json = false;
 };
 
+/// Milliseconds.
 result<double> time_prompt(local::local_engine& engine, std::vector<token_id> prompt,
-                           prefill_mode mode) {
+                           prefill_mode mode, std::uint32_t threads) {
   session::generation_request request;
   request.prompt = std::move(prompt);
   request.mode = mode;
-  const auto begin = std::chrono::steady_clock::now();
+  const double begin = seconds_now(threads);
   if (const auto used = engine.generate({request}, {}); !used) return fail(used.error());
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-      .count();
+  return (seconds_now(threads) - begin) * 1e3;
 }
 
-/// The median time of a prompt, a mode each, in the order of the options.
-result<std::vector<double>> measure(const options& chosen) {
-  const auto backend = kernels::make_backend("cpu");
-  if (!backend)
-    return fail(errc::refused, "the cpu backend needs a processor with AVX2, FMA and F16C");
-  const auto source = stage::model_source::open(chosen.model);
-  if (!source) return fail(source.error());
-  const auto engine = local::local_engine::open(**source, *backend, {chosen.rows_per_step, 1, 0});
-  if (!engine) return fail(engine.error());
-  const std::uint32_t vocabulary = (*source)->config().vocabulary;
-  std::vector<std::vector<double>> times(chosen.modes.size());
-  // The first round pages the weights in; its times are not taken. Modes take turns, so that what
-  // else the machine does falls on all of them.
-  for (std::uint32_t round = 0; round <= chosen.repeat; ++round)
-    for (std::size_t i = 0; i < chosen.modes.size(); ++i) {
-      const auto ms =
-          time_prompt(**engine, synthetic_prompt(chosen.prompt_tokens, vocabulary, round),
-                      *session::prefill_mode_of(chosen.modes[i]));
+/// What each mode took, in the order of the options.
+struct measured {
+  std::vector<spread> us;
+  std::vector<double> ratios;  ///< to the first mode, medians of rounds
+  bench_report parts;  ///< breakdowns, a mode each
+};
+
+std::string prefix_of(const std::string& mode) {
+  return "prompt, " + mode;
+}
+
+class prefill_bench {
+ public:
+  explicit prefill_bench(const options& chosen) : chosen_(chosen) {}
+
+  result<void> open() {
+    backend_ = kernels::make_backend("cpu", {chosen_.threads});
+    if (!backend_)
+      return fail(errc::refused, "the cpu backend needs a processor with AVX2, FMA and F16C");
+    watched_ = std::make_unique<timed_backend>(
+        *backend_, [threads = chosen_.threads] { return seconds_now(threads); });
+    auto source = stage::model_source::open(chosen_.model);
+    if (!source) return fail(source.error());
+    source_ = std::move(*source);
+    auto plain = local::local_engine::open(*source_, *backend_, {chosen_.rows_per_step, 1, 0});
+    if (!plain) return fail(plain.error());
+    plain_ = std::move(*plain);
+    auto counted = local::local_engine::open(*source_, *watched_, {chosen_.rows_per_step, 1, 0});
+    if (!counted) return fail(counted.error());
+    counted_ = std::move(*counted);
+    return {};
+  }
+
+  /// The first round pages the weights in; its times are not taken. Modes take turns, so that what
+  /// else the machine does falls on all of them.
+  result<measured> run() {
+    std::vector<std::vector<double>> times(chosen_.modes.size());
+    std::vector<std::vector<double>> ratios(chosen_.modes.size());
+    for (std::uint32_t round = 0; round <= chosen_.repeat; ++round)
+      for (std::size_t i = 0; i < chosen_.modes.size(); ++i) {
+        const auto ms = time_prompt(*plain_, prompt(round), mode(i), chosen_.threads);
+        if (!ms) return fail(ms.error());
+        if (round == 0) continue;
+        times[i].push_back(*ms * 1e3);
+        ratios[i].push_back(times[i].back() / times[0].back());
+      }
+    measured out;
+    for (std::size_t i = 0; i < chosen_.modes.size(); ++i) {
+      out.us.push_back(spread_of(times[i]));
+      out.ratios.push_back(median(ratios[i]));
+      watched_->reset();
+      const auto ms = time_prompt(*counted_, prompt(0), mode(i), chosen_.threads);
       if (!ms) return fail(ms.error());
-      if (round > 0) times[i].push_back(*ms);
+      add_breakdown(out.parts, prefix_of(chosen_.modes[i]), *watched_, {*ms * 1e-3, 1});
     }
-  std::vector<double> out;
-  for (const std::vector<double>& mode : times) out.push_back(median(mode));
+    return out;
+  }
+
+ private:
+  std::vector<token_id> prompt(std::uint32_t round) const {
+    return synthetic_prompt(chosen_.prompt_tokens, source_->config().vocabulary, round);
+  }
+  prefill_mode mode(std::size_t index) const {
+    return *session::prefill_mode_of(chosen_.modes[index]);
+  }
+
+  const options& chosen_;
+  std::unique_ptr<kernels::backend> backend_;
+  std::unique_ptr<timed_backend> watched_;
+  std::unique_ptr<stage::model_source> source_;
+  std::unique_ptr<local::local_engine> plain_;
+  std::unique_ptr<local::local_engine> counted_;
+};
+
+bench_report report_of(const options& chosen, const measured& found) {
+  bench_report out{"prefill", machine_settings(), {}};
+  out.settings.insert({{"model", chosen.model.string()},
+                       {"prompt_tokens", std::to_string(chosen.prompt_tokens)},
+                       {"rows_per_step", std::to_string(chosen.rows_per_step)},
+                       {"threads", std::to_string(chosen.threads)}});
+  for (std::size_t i = 0; i < chosen.modes.size(); ++i)
+    out.rows.push_back({prefix_of(chosen.modes[i]),
+                        found.us[i],
+                        {{"rows", chosen.prompt_tokens}, {"ratio", found.ratios[i]}},
+                        {}});
+  out.rows.insert(out.rows.end(), found.parts.rows.begin(), found.parts.rows.end());
   return out;
 }
 
-void print(const options& chosen, const std::vector<double>& ms) {
-  nlohmann::ordered_json root{{"model", chosen.model.string()},
-                              {"prompt_tokens", chosen.prompt_tokens},
-                              {"rows_per_step", chosen.rows_per_step},
-                              {"repeat", chosen.repeat}};
-  for (std::size_t i = 0; i < ms.size(); ++i) {
+void print(const options& chosen, const measured& found) {
+  const bench_report report = report_of(chosen, found);
+  nlohmann::ordered_json root = to_json(report);
+  for (std::size_t i = 0; i < chosen.modes.size(); ++i) {
     const std::string& mode = chosen.modes[i];
-    const double ratio = ms[i] / ms[0];
-    root["modes"][mode] = {
-        {"ms", ms[i]}, {"tokens_per_second", chosen.prompt_tokens * 1e3 / ms[i]}, {"ratio", ratio}};
+    const double ms = found.us[i].median * 1e-3;
+    const double rate = chosen.prompt_tokens * 1e3 / ms;
+    root["modes"][mode] = {{"ms", ms}, {"tokens_per_second", rate}, {"ratio", found.ratios[i]}};
     if (!chosen.json)
-      fmt::print("{:<10}{:>12.1f} ms{:>12.0f} tokens/s{:>8.3f} of {}\n", mode, ms[i],
-                 chosen.prompt_tokens * 1e3 / ms[i], ratio, chosen.modes[0]);
+      fmt::print("{:<10}{:>12.1f} ms  +- {:.1f} %{:>12.0f} tokens/s{:>8.3f} of {}\n", mode, ms,
+                 100 * found.us[i].relative(), rate, found.ratios[i], chosen.modes[0]);
   }
-  if (chosen.json) fmt::print("{}\n", root.dump(2));
+  if (chosen.json) {
+    fmt::print("{}\n", root.dump(2));
+    return;
+  }
+  for (const std::string& mode : chosen.modes) {
+    fmt::print("\n");
+    print_breakdown(report, prefix_of(mode), 0.01);
+  }
 }
 
 result<void> run(const options& chosen) {
-  const auto ms = measure(chosen);
-  if (!ms) return fail(ms.error());
-  print(chosen, *ms);
+  prefill_bench bench(chosen);
+  if (const auto opened = bench.open(); !opened) return opened;
+  const auto found = bench.run();
+  if (!found) return fail(found.error());
+  print(chosen, *found);
   return {};
 }
 
@@ -103,6 +177,8 @@ void add_bench_prefill(CLI::App& bench, int& exit_code) {
       ->add_option("--rows-per-step", chosen->rows_per_step,
                    "Rows that one step computes (default: 128)")
       ->check(CLI::Range(1U, 65536U));
+  command->add_option("--threads", chosen->threads, "Threads that compute (default: 1)")
+      ->check(CLI::Range(1U, 256U));
   command
       ->add_option("--repeat", chosen->repeat, "Times after one that is not counted (default: 3)")
       ->check(CLI::Range(1U, 1000U));

@@ -2,6 +2,9 @@
 // small runs of each, whose numbers must fit each other; how large they are is the machine's
 // business.
 #include <boost/test/unit_test.hpp>
+#include <cmath>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/integration/support/golden_prompt.hpp"
@@ -83,6 +86,106 @@ BOOST_AUTO_TEST_CASE(prompts_in_both_modes) {
           .size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(prompts_by_operation) {
+  const json seen = bench({"prefill", "-m", tiny, "--prompt-tokens", "40", "--repeat", "2"});
+  for (const char* mode : {"prompt, exact", "prompt, bounded"}) {
+    double us = 0;
+    double shares = 0;
+    for (const json& row : seen.at("rows")) {
+      if (row.at("name") == mode) us = row.at("time_us").at("median");
+      if (row.at("name").get<std::string>().starts_with(mode + std::string(": ")))
+        shares += row.at("numbers").at("share").get<double>();
+    }
+    BOOST_TEST(us > 0);
+    BOOST_TEST(std::abs(shares - 1) < 1e-9);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(decode_steps_by_operation) {
+  const json seen =
+      bench({"decode", "-m", tiny, "--tokens", "5", "--requests", "2", "--repeat", "2"});
+  double shares = 0;
+  bool attends = false;
+  for (const json& row : seen.at("rows")) {
+    const std::string name = row.at("name");
+    if (!name.starts_with("decode step: ")) continue;
+    shares += row.at("numbers").at("share").get<double>();
+    // A row of each request in every layer, in every step.
+    if (name == "decode step: attention") attends = row.at("numbers").at("calls") == 12.0;
+  }
+  BOOST_TEST(std::abs(shares - 1) < 1e-9);
+  BOOST_TEST(attends);
+  BOOST_TEST(seen.at("rows").at(0).at("name") == "time to first token");
+  const json& numbers = seen.at("rows").at(1).at("numbers");
+  BOOST_TEST(numbers.at("tokens_per_second").get<double>() > 0);
+  BOOST_TEST(numbers.at("share_in_operations").get<double>() > 0);
+  BOOST_TEST(numbers.at("share_in_operations").get<double>() < 1);
+}
+
+BOOST_AUTO_TEST_CASE(kernels_of_a_small_model) {
+  const json seen =
+      bench({"kernels", "--like", tiny, "--rows", "1,3", "--entries", "64", "--seconds", "0.001",
+             "--repeat", "2", "--threads", "1,2", "--stream-mib", "8"});
+  BOOST_TEST(seen.at("bench") == "kernels");
+  std::size_t with_share = 0;
+  for (const json& row : seen.at("rows")) with_share += row.at("numbers").count("share");
+  BOOST_TEST(with_share > 20U);
+  const json one = bench({"kernels", "--like", tiny, "--rows", "3", "--entries", "64", "--only",
+                          "^linear_fp4 .* 3 rows", "--seconds", "0.001", "--isa", "avx2",
+                          "--threads", "1", "--stream-mib", "8", "--no-onednn"});
+  BOOST_TEST(one.at("rows").size() == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(layers_of_a_small_model) {
+  const json seen =
+      bench({"layer", "--like", tiny, "--threads", "1", "--repeat", "2", "--context", "512"});
+  const json& layer = seen.at("rows").at(0);
+  BOOST_TEST(layer.at("numbers").at("ratio").get<double>() > 0);
+  BOOST_TEST(layer.at("numbers").at("bytes").get<double>() > 0);
+  double calls = 0;
+  for (const json& row : seen.at("rows"))
+    if (row.at("name").get<std::string>().ends_with(": attention"))
+      calls = row.at("numbers").at("calls");
+  BOOST_TEST(calls == 1);
+}
+
+BOOST_AUTO_TEST_CASE(contexts_of_a_small_model_are_drawn) {
+  const temporary_folder folder;
+  const auto file = folder.path() / "plot.svg";
+  const json seen = bench({"context", "--like", tiny, "--threads", "1", "--repeat", "1",
+                           "--contexts", "64,512", "--svg", file.string()});
+  BOOST_TEST(seen.at("rows").size() % 2 == 0U);
+  BOOST_TEST(seen.at("rows").back().at("name") == "all 12 layers, context 512");
+  std::ifstream in(file);
+  const std::string svg((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  BOOST_TEST(contains(svg, "all 12 layers"));
+}
+
+BOOST_AUTO_TEST_CASE(two_runs_are_compared) {
+  const temporary_folder folder;
+  const std::vector<std::string> kernels{
+      "kernels",   "--like",    tiny, "--rows",       "1", "--entries", "64",   "--only",
+      "^rms_norm", "--threads", "1",  "--stream-mib", "8", "--seconds", "0.001"};
+  const std::string a = folder.write("a.json", bench(kernels).dump()).string();
+  const std::string b = folder.write("b.json", bench(kernels).dump()).string();
+  const json seen = bench({"compare", a, b});
+  BOOST_TEST_REQUIRE(seen.at("rows").size() == 1U);
+  BOOST_TEST(seen.at("rows").at(0).at("ratio").get<double>() > 0);
+  const finished shown = run(CEDAR_PROGRAM, {"bench", "compare", a, b});
+  BOOST_TEST(shown.code == 0);
+  BOOST_TEST(contains(shown.output, "rms_norm"), shown.output);
+  const std::string other =
+      folder.write("c.json", bench({"decode", "-m", tiny, "--tokens", "2", "--repeat", "1"}).dump())
+          .string();
+  const finished refused = run(CEDAR_PROGRAM, {"bench", "compare", a, other});
+  BOOST_TEST(refused.code == 1);
+  BOOST_TEST(contains(refused.errors, "bench kernels cannot be compared with bench decode"),
+             refused.errors);
+  const finished missing = run(CEDAR_PROGRAM, {"bench", "compare", a, "/nowhere"});
+  BOOST_TEST(missing.code == 1);
+  BOOST_TEST(contains(missing.errors, "/nowhere"), missing.errors);
+}
+
 BOOST_AUTO_TEST_CASE(drafts_of_every_setting) {
   const json seen =
       bench({"spec", "-m", tiny, "--batch", "1,3", "--tokens", "12", "--repeat", "1"});
@@ -118,6 +221,15 @@ BOOST_AUTO_TEST_CASE(says_what_is_wrong) {
   const finished word = run(CEDAR_PROGRAM, {"bench", "spec", "-m", tiny, "--draft", "on"});
   BOOST_TEST(word.code == 1);
   BOOST_TEST(contains(word.errors, "--draft on: write off, auto, or fixed:K"), word.errors);
+  const finished only = run(CEDAR_PROGRAM, {"bench", "kernels", "--only", "(", "--list"});
+  BOOST_TEST(only.code == 1);
+  BOOST_TEST(contains(only.errors, "--only (: "), only.errors);
+  const finished none = run(CEDAR_PROGRAM, {"bench", "kernels", "--only", "nothing", "--list"});
+  BOOST_TEST(contains(none.errors, "--only nothing has no match"), none.errors);
+  const finished kind =
+      run(CEDAR_PROGRAM, {"bench", "layer", "--like", tiny, "--kind", "none", "--context", "64"});
+  BOOST_TEST(kind.code == 1);
+  BOOST_TEST(contains(kind.errors, "--kind: the model has "), kind.errors);
   BOOST_TEST(run(CEDAR_PROGRAM, {"bench"}).code == 2);
 }
 
