@@ -69,22 +69,28 @@ kernel_case attention_case(const model::model_config& c, std::size_t n, std::siz
           }};
 }
 
+/// Keys that follow each other, as in a page of the cache.
+constexpr std::size_t keys_of_page = 128;
+
 /// Keys, and the query of a row.
 struct index_inputs {
-  matrix_view<const std::byte*> keys;
+  matrix_view<const std::byte*> pages;
   matrix_view<std::byte> query;
   matrix_view<bf16> weights;
   matrix_view<bf16> scores;
 
   void score(const kernels::backend& backend, std::size_t width) const {
-    backend.index_scores({scores.row(0), query, weights.row(0), keys.row(0), width});
+    backend.index_scores({scores.row(0), query, weights.row(0), pages.row(0), width, keys_of_page});
   }
 };
 
 index_inputs make_index(bench_memory& memory, const kernels::backend& backend,
                         const model::model_config& c, std::size_t keys) {
   const auto entries = packed(memory, backend, entry_format::fp4_e8m0_32, c.index_head_dim, keys);
-  return {scattered(memory, entries, keys),
+  const std::size_t pages = (keys + keys_of_page - 1) / keys_of_page;
+  const auto firsts = memory.zeros<const std::byte*>(1, pages);
+  for (std::size_t i = 0; i < pages; ++i) firsts.data[i] = entries.row_data(i * keys_of_page);
+  return {firsts,
           packed(memory, backend, entry_format::fp4_e8m0_32, c.index_head_dim, c.index_heads),
           memory.numbers(1, c.index_heads), memory.zeros<bf16>(1, keys)};
 }

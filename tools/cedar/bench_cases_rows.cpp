@@ -56,6 +56,21 @@ kernel_case quantize_case(std::size_t k, std::size_t n) {
           }};
 }
 
+kernel_case norm_quantize_case(std::size_t d, std::size_t n) {
+  return {
+      "rms_norm_quantize", fmt::format("{}, {}", d, rows_text(n)),
+      [=](bench_memory& memory, const backend&) -> kernel_call {
+        const auto weight = memory.numbers(1, d);
+        const auto codes = memory.zeros<std::uint8_t>(n, d);
+        const auto scales = memory.zeros<std::uint8_t>(n, d / 32);
+        return {
+            as_bytes(n * (5 * d + d / 32) + 2 * d), 0, leaves_caches(2 * n * d),
+            [=, x = inputs(memory, n, d), y = outputs(memory, n, d)](const backend& with) mutable {
+              with.rms_norm_quantize({{y.next(), x.next(), weight.row(0), 1e-6F}, codes, scales});
+            }};
+      }};
+}
+
 kernel_case coefficients_case(const model::model_config& c, std::size_t n) {
   const std::size_t s = c.streams;
   const std::size_t width = s * c.width;
@@ -104,6 +119,48 @@ kernel_case expand_case(const model::model_config& c, std::size_t n) {
                     [=, x = inputs(memory, n, s * d), y = inputs(memory, n, d),
                      out = outputs(memory, n, s * d)](const backend& with) mutable {
                       with.hc_expand({out.next(), x.next(), y.next(), post, combine});
+                    }};
+          }};
+}
+
+kernel_case transition_case(const model::model_config& c, std::size_t n) {
+  const std::size_t s = c.streams;
+  const std::size_t d = c.width;
+  const std::size_t outs = (2 + s) * s;
+  return {"hc_transition", fmt::format("{} streams x {}, {}", s, d, rows_text(n)),
+          [=](bench_memory& memory, const backend&) -> kernel_call {
+            const auto post = memory.floats(n, s, 1);
+            const auto combine = memory.floats(n, s * s, 0.25F);
+            const auto pre = memory.floats(n, s, 1);
+            const auto norm = memory.numbers(1, d);
+            const auto codes = memory.zeros<std::uint8_t>(n, d);
+            const auto scales = memory.zeros<std::uint8_t>(n, d / 32);
+            const auto base = memory.floats(1, outs, 0.5F);
+            const auto scale = memory.filled<float>(1, 3, 0.5F);
+            const auto next_pre = memory.zeros<float>(n, s);
+            const auto next_post = memory.zeros<float>(n, s);
+            const auto next_combine = memory.zeros<float>(n, s * s);
+            // (2 s + 2) d elements of activations, the codes of x, and fn once.
+            return {as_bytes(2 * n * (2 * s + 2) * d + n * (d + d / 32) + 4 * outs * s * d),
+                    2.0 * static_cast<double>(n * s * d * (s + 3 + outs)), true,
+                    [=, &memory, in = inputs(memory, n, s * d), y = inputs(memory, n, d),
+                     out = outputs(memory, n, s * d),
+                     x = outputs(memory, n, d)](const backend& with) mutable {
+                      with.hc_transition({{out.next(), in.next(), y.next(), post, combine},
+                                          pre,
+                                          norm.row(0),
+                                          c.rms_epsilon,
+                                          x.next(),
+                                          codes,
+                                          scales,
+                                          memory.next_plain<float>(outs, s * d),
+                                          base.row(0),
+                                          scale.row(0),
+                                          c.sinkhorn_iterations,
+                                          c.hc_epsilon,
+                                          next_pre,
+                                          next_post,
+                                          next_combine});
                     }};
           }};
 }
@@ -162,6 +219,22 @@ kernel_case swiglu_case(const model::model_config& c, std::size_t n) {
           }};
 }
 
+kernel_case swiglu_quantize_case(const model::model_config& c, std::size_t n) {
+  const std::size_t w = c.expert_inner;
+  return {"swiglu_quantize", fmt::format("{}, {}", w, rows_text(n)),
+          [=](bench_memory& memory, const backend&) -> kernel_call {
+            const auto weights = memory.filled<float>(1, n, 0.5F);
+            const auto codes = memory.zeros<std::uint8_t>(n, w);
+            const auto scales = memory.zeros<std::uint8_t>(n, w / 32);
+            return {as_bytes(n * (5 * w + w / 32)), 0, leaves_caches(2 * n * w),
+                    [=, gate = inputs(memory, n, w),
+                     up = inputs(memory, n, w)](const backend& with) mutable {
+                      with.swiglu_quantize(
+                          {codes, scales, gate.next(), up.next(), weights.row(0), c.swiglu_limit});
+                    }};
+          }};
+}
+
 kernel_case combine_case(const model::model_config& c, std::size_t n) {
   const std::size_t parts = c.experts_per_token + 1;
   const std::size_t d = c.width;
@@ -203,12 +276,15 @@ void add_row_cases(std::vector<kernel_case>& to, const model::model_config& c,
   for (const std::size_t n : sizes.rows) {
     to.push_back(norm_case(c.width, n));
     to.push_back(quantize_case(c.width, n));
+    to.push_back(norm_quantize_case(c.width, n));
     to.push_back(coefficients_case(c, n));
     to.push_back(collapse_case(c, n));
     to.push_back(expand_case(c, n));
+    to.push_back(transition_case(c, n));
     to.push_back(rope_case(c, n));
     to.push_back(gate_case(c, n));
     to.push_back(swiglu_case(c, n));
+    to.push_back(swiglu_quantize_case(c, n));
     to.push_back(combine_case(c, n));
     if (!c.engram.layers.empty()) to.push_back(engram_case(c, n));
   }

@@ -39,6 +39,9 @@ std::size_t bytes_of(const rms_norm_arguments& a) {
 std::size_t bytes_of(const quantize_fp8_arguments& a) {
   return of(a.x) + of(a.codes) + of(a.scales);
 }
+std::size_t bytes_of(const rms_norm_quantize_arguments& a) {
+  return bytes_of(a.norm) + of(a.codes) + of(a.scales);
+}
 std::size_t bytes_of(const linear_fp8_arguments& a) {
   return of(a.y) + of(a.x) + of(a.weight);
 }
@@ -62,6 +65,10 @@ std::size_t bytes_of(const hc_collapse_arguments& a) {
 }
 std::size_t bytes_of(const hc_expand_arguments& a) {
   return of(a.out) + of(a.streams) + of(a.y) + of(a.post) + of(a.combine);
+}
+std::size_t bytes_of(const hc_transition_arguments& a) {
+  return bytes_of(a.expand) + of(a.pre) + of(a.norm) + of(a.x) + of(a.codes) + of(a.scales) +
+         of(a.fn) + of(a.next_pre) + of(a.next_post) + of(a.next_combine);
 }
 std::size_t bytes_of(const rope_arguments& a) {
   return rotated(a.x.rows, a.x.cols, a.head_dim, a.frequencies.size());
@@ -91,6 +98,9 @@ std::size_t bytes_of(const gate_scores_arguments& a) {
 }
 std::size_t bytes_of(const swiglu_arguments& a) {
   return of(a.y) + of(a.gate) + of(a.up);
+}
+std::size_t bytes_of(const swiglu_quantize_arguments& a) {
+  return of(a.codes) + of(a.scales) + of(a.gate) + of(a.up);
 }
 std::size_t bytes_of(const moe_combine_arguments& a) {
   return of(a.y) + a.parts.size() * a.y.cols * sizeof(bf16);

@@ -10,6 +10,7 @@ namespace cedar::tools {
 
 std::size_t bytes_of(const kernels::rms_norm_arguments& a);
 std::size_t bytes_of(const kernels::quantize_fp8_arguments& a);
+std::size_t bytes_of(const kernels::rms_norm_quantize_arguments& a);
 std::size_t bytes_of(const kernels::linear_fp8_arguments& a);
 std::size_t bytes_of(const kernels::linear_fp4_arguments& a);
 std::size_t bytes_of(const kernels::linear_fp8_weight_only_arguments& a);
@@ -18,6 +19,7 @@ std::size_t bytes_of(const kernels::linear_f32_arguments& a);
 std::size_t bytes_of(const kernels::hc_coefficients_arguments& a);
 std::size_t bytes_of(const kernels::hc_collapse_arguments& a);
 std::size_t bytes_of(const kernels::hc_expand_arguments& a);
+std::size_t bytes_of(const kernels::hc_transition_arguments& a);
 std::size_t bytes_of(const kernels::rope_arguments& a);
 std::size_t bytes_of(const kernels::pack_entries_arguments& a);
 std::size_t bytes_of(const kernels::unpack_entries_arguments& a);
@@ -26,6 +28,7 @@ std::size_t bytes_of(const kernels::index_scores_arguments& a);
 std::size_t bytes_of(const kernels::attention_arguments& a);
 std::size_t bytes_of(const kernels::gate_scores_arguments& a);
 std::size_t bytes_of(const kernels::swiglu_arguments& a);
+std::size_t bytes_of(const kernels::swiglu_quantize_arguments& a);
 std::size_t bytes_of(const kernels::moe_combine_arguments& a);
 std::size_t bytes_of(const kernels::engram_gate_arguments& a);
 std::size_t bytes_of(const kernels::rope_2d_arguments& a);

@@ -53,6 +53,7 @@ class timed_backend final : public kernels::backend {
 
   void do_rms_norm(const kernels::rms_norm_arguments& arguments) const override;
   void do_quantize_fp8(const kernels::quantize_fp8_arguments& arguments) const override;
+  void do_rms_norm_quantize(const kernels::rms_norm_quantize_arguments& arguments) const override;
   void do_linear_fp8(const kernels::linear_fp8_arguments& arguments) const override;
   void do_linear_fp4(const kernels::linear_fp4_arguments& arguments) const override;
   void do_linear_fp8_weight_only(
@@ -62,6 +63,7 @@ class timed_backend final : public kernels::backend {
   void do_hc_coefficients(const kernels::hc_coefficients_arguments& arguments) const override;
   void do_hc_collapse(const kernels::hc_collapse_arguments& arguments) const override;
   void do_hc_expand(const kernels::hc_expand_arguments& arguments) const override;
+  void do_hc_transition(const kernels::hc_transition_arguments& arguments) const override;
   void do_rope(const kernels::rope_arguments& arguments) const override;
   void do_pack_entries(const kernels::pack_entries_arguments& arguments) const override;
   void do_unpack_entries(const kernels::unpack_entries_arguments& arguments) const override;
@@ -70,6 +72,7 @@ class timed_backend final : public kernels::backend {
   void do_attention(const kernels::attention_arguments& arguments) const override;
   void do_gate_scores(const kernels::gate_scores_arguments& arguments) const override;
   void do_swiglu(const kernels::swiglu_arguments& arguments) const override;
+  void do_swiglu_quantize(const kernels::swiglu_quantize_arguments& arguments) const override;
   void do_moe_combine(const kernels::moe_combine_arguments& arguments) const override;
   void do_engram_gate(const kernels::engram_gate_arguments& arguments) const override;
   void do_rope_2d(const kernels::rope_2d_arguments& arguments) const override;
