@@ -65,6 +65,9 @@ class cpu_backend final : public backend {
   void do_unpack_entries(const unpack_entries_arguments& arguments) const override {
     cpu::unpack_entries(arguments, threads());
   }
+  void do_requantize_entries(const requantize_entries_arguments& arguments) const override {
+    cpu::requantize_entries(arguments, threads());
+  }
   void do_compressor_pool(const compressor_pool_arguments& arguments) const override {
     cpu::compressor_pool(arguments, threads());
   }

@@ -130,6 +130,25 @@ void unpack_entries_rows(const unpack_entries_arguments& a, workers threads) {
   });
 }
 
+/// Group by group: 32 values wait in the first-level cache.
+void requantize_entries_rows(const requantize_entries_arguments& a, workers threads) {
+  const std::size_t size = a.codes.cols;
+  threads.split(a.codes.rows, 1, 8 * size, [&](std::size_t begin, std::size_t end) HWY_ATTR {
+    for (std::size_t row = begin; row < end; ++row) {
+      const auto* codes = reinterpret_cast<const std::uint8_t*>(a.entries.row_data(row));
+      const coded_cursor at{codes, codes + size};
+      for (std::size_t group = 0; group < a.scales.cols; ++group) {
+        lanes16 values[2];
+        e4m3_e8m0_format::block(at, 32 * group, values);
+        bf16 x[32];
+        for (std::size_t i = 0; i < 32; i += width)
+          store(values[i / 16].part[i / width % parts], x + i);
+        a.scales.row_data(row)[group] = quantize_fp8_group(x, a.codes.row_data(row) + 32 * group);
+      }
+    }
+  });
+}
+
 }  // namespace cedar::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -139,6 +158,7 @@ namespace cedar::kernels::cpu {
 HWY_EXPORT(quantize_fp8_rows);
 HWY_EXPORT(pack_entries_rows);
 HWY_EXPORT(unpack_entries_rows);
+HWY_EXPORT(requantize_entries_rows);
 
 void quantize_fp8(const quantize_fp8_arguments& arguments, workers threads) {
   HWY_DYNAMIC_DISPATCH(quantize_fp8_rows)(arguments, threads);
@@ -150,6 +170,10 @@ void pack_entries(const pack_entries_arguments& arguments, workers threads) {
 
 void unpack_entries(const unpack_entries_arguments& arguments, workers threads) {
   HWY_DYNAMIC_DISPATCH(unpack_entries_rows)(arguments, threads);
+}
+
+void requantize_entries(const requantize_entries_arguments& arguments, workers threads) {
+  HWY_DYNAMIC_DISPATCH(requantize_entries_rows)(arguments, threads);
 }
 
 }  // namespace cedar::kernels::cpu

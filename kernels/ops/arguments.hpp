@@ -194,6 +194,14 @@ struct unpack_entries_arguments {
   entry_format format = entry_format::bf16;
 };
 
+/// Activations of entries: unpack_entries and quantize_fp8 of its result in one pass, with the bits of
+/// the two (Engram's fetched rows, before their projection).
+struct requantize_entries_arguments {
+  matrix_view<const std::byte> entries;  ///< [n, entry_bytes(fp8_e8m0_32, w)]
+  matrix_view<std::uint8_t> codes;       ///< [n, w]
+  matrix_view<std::uint8_t> scales;      ///< [n, w/32]
+};
+
 /// Pooling of a ratio-r compressor: per group and channel, z = sum_a value_a * softmax_a(gate_a) over
 /// the group's r tokens (maximum first, then a ascending), rounded to bf16.
 struct compressor_pool_arguments {

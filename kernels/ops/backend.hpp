@@ -37,6 +37,7 @@ class backend {
   void rope(const rope_arguments& arguments) const;
   void pack_entries(const pack_entries_arguments& arguments) const;
   void unpack_entries(const unpack_entries_arguments& arguments) const;
+  void requantize_entries(const requantize_entries_arguments& arguments) const;
   void compressor_pool(const compressor_pool_arguments& arguments) const;
   void index_scores(const index_scores_arguments& arguments) const;
   void attention(const attention_arguments& arguments) const;
@@ -71,6 +72,7 @@ class backend {
   virtual void do_rope(const rope_arguments& arguments) const = 0;
   virtual void do_pack_entries(const pack_entries_arguments& arguments) const = 0;
   virtual void do_unpack_entries(const unpack_entries_arguments& arguments) const = 0;
+  virtual void do_requantize_entries(const requantize_entries_arguments& arguments) const = 0;
   virtual void do_compressor_pool(const compressor_pool_arguments& arguments) const = 0;
   virtual void do_index_scores(const index_scores_arguments& arguments) const = 0;
   virtual void do_attention(const attention_arguments& arguments) const = 0;

@@ -293,6 +293,14 @@ void backend::unpack_entries(const unpack_entries_arguments& arguments) const {
   if (rows != 0 && width != 0) do_unpack_entries(arguments);
 }
 
+void backend::requantize_entries(const requantize_entries_arguments& arguments) const {
+  const checker check("requantize_entries");
+  const auto [rows, width] = std::pair(arguments.codes.rows, arguments.codes.cols);
+  check.quantized("codes", arguments.codes, arguments.codes, arguments.scales);
+  check.matrix("entries", arguments.entries, rows, entry_bytes(entry_format::fp8_e8m0_32, width));
+  if (rows != 0 && width != 0) do_requantize_entries(arguments);
+}
+
 void backend::compressor_pool(const compressor_pool_arguments& arguments) const {
   const checker check("compressor_pool");
   const auto [groups, width] = std::pair(arguments.z.rows, arguments.z.cols);

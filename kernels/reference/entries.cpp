@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "kernels/base/buffer.hpp"
 #include "kernels/reference/formats.hpp"
 #include "kernels/reference/internal/entry_rules.hpp"
 #include "kernels/reference/internal/reference_class.hpp"
@@ -115,6 +117,12 @@ void reference_backend::do_quantize_fp8(const quantize_fp8_arguments& arguments)
 void reference_backend::do_pack_entries(const pack_entries_arguments& arguments) const {
   for (std::size_t row = 0; row < arguments.x.rows; ++row)
     encode_entry(arguments.format, arguments.x.row(row), arguments.entries.row_data(row));
+}
+
+void reference_backend::do_requantize_entries(const requantize_entries_arguments& arguments) const {
+  matrix_buffer<bf16> x(arguments.codes.rows, arguments.codes.cols);
+  do_unpack_entries({arguments.entries, x.view(), entry_format::fp8_e8m0_32});
+  do_quantize_fp8({std::as_const(x).view(), arguments.codes, arguments.scales});
 }
 
 void reference_backend::do_unpack_entries(const unpack_entries_arguments& arguments) const {

@@ -23,6 +23,7 @@ void hc_transition(const hc_transition_arguments& arguments, workers threads);
 void rope(const rope_arguments& arguments, workers threads);
 void pack_entries(const pack_entries_arguments& arguments, workers threads);
 void unpack_entries(const unpack_entries_arguments& arguments, workers threads);
+void requantize_entries(const requantize_entries_arguments& arguments, workers threads);
 void compressor_pool(const compressor_pool_arguments& arguments, workers threads);
 void index_scores(const index_scores_arguments& arguments, workers threads);
 void attention(const attention_arguments& arguments, workers threads);

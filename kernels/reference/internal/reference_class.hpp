@@ -30,6 +30,7 @@ class reference_backend final : public backend {
   void do_quantize_fp8(const quantize_fp8_arguments& arguments) const override;
   void do_pack_entries(const pack_entries_arguments& arguments) const override;
   void do_unpack_entries(const unpack_entries_arguments& arguments) const override;
+  void do_requantize_entries(const requantize_entries_arguments& arguments) const override;
   // attention.cpp
   void do_compressor_pool(const compressor_pool_arguments& arguments) const override;
   void do_index_scores(const index_scores_arguments& arguments) const override;

@@ -277,6 +277,17 @@ BOOST_DATA_TEST_CASE(hc_transition, backends(), name) {
   });
 }
 
+BOOST_DATA_TEST_CASE(requantize_entries, backends(), name) {
+  random_tensors random(18);
+  const auto entries = random.entries(entry_format::fp8_e8m0_32, rows_count, 96);
+  check_rows_alone(name, [&](const call& c) {
+    auto codes = c.output<std::uint8_t>(96);
+    auto scales = c.output<std::uint8_t>(3);
+    c.kernels.requantize_entries({c.gather(entries).view(), codes.view(), scales.view()});
+    return side_by_side(codes.content(), scales.content(), c.rows.size());
+  });
+}
+
 BOOST_DATA_TEST_CASE(norm_and_activation_that_quantise, backends(), name) {
   random_tensors random(16);
   const auto x = random.half(rows_count, 96);

@@ -95,6 +95,21 @@ BOOST_DATA_TEST_CASE(a_norm_that_quantises_is_norm_and_quantisation, backends(),
   }
 }
 
+BOOST_DATA_TEST_CASE(requantised_entries_are_unpacked_and_quantised, backends(), name) {
+  const auto backend = backend_of(name);
+  for (const std::size_t width : {32U, 256U}) {
+    random_tensors random(width);
+    const auto entries = random.entries(entry_format::fp8_e8m0_32, 24, width);
+    fp8_rows fused{{24, width}, {24, width / 32}}, apart{{24, width}, {24, width / 32}};
+    matrix_buffer<bf16> x(24, width);
+    backend->requantize_entries({entries.view(), fused.codes.view(), fused.scales.view()});
+    backend->unpack_entries({entries.view(), x.view(), entry_format::fp8_e8m0_32});
+    backend->quantize_fp8({x.view(), apart.codes.view(), apart.scales.view()});
+    check_same("codes", fused.codes, apart.codes);
+    check_same("scales", fused.scales, apart.scales);
+  }
+}
+
 BOOST_DATA_TEST_CASE(an_activation_that_quantises_is_swiglu_and_quantisation, backends(), name) {
   const auto backend = backend_of(name);
   for (const bool weighted : {false, true}) {

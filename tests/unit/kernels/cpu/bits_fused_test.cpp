@@ -2,6 +2,7 @@
 // replace. Method: as in bits_test.cpp, with groups that hold an infinity, a NaN, zeros or numbers
 // near the smallest scale among them.
 #include <boost/test/unit_test.hpp>
+#include <cstring>
 #include <limits>
 
 #include "tests/unit/kernels/cpu/plain_model.hpp"
@@ -140,6 +141,28 @@ BOOST_AUTO_TEST_CASE(quantising_matches) {
     on_every_target([&](const backend& cpu) {
       quantized actual(3, 160);
       cpu.quantize_fp8({x.view(), actual.codes.view(), actual.scales.view()});
+      BOOST_TEST((actual == expected));
+    });
+  }
+}
+
+// Scales up to 2^40, and so small that quantising anew loses bits of the values.
+BOOST_AUTO_TEST_CASE(requantised_entries_are_unpacked_and_quantised) {
+  random_tensors source(15);
+  for (const std::size_t width : {32U, 256U}) {
+    const std::size_t bytes = entry_bytes(entry_format::fp8_e8m0_32, width);
+    const auto codes = source.e4m3_codes(4, width);
+    const auto scales = source.bytes(4, width / 32, 90, 167);
+    tensor<std::byte> entries(4, bytes);
+    for (std::size_t row = 0; row < 4; ++row) {
+      std::memcpy(entries.view().row_data(row), codes.view().row_data(row), width);
+      std::memcpy(entries.view().row_data(row) + width, scales.view().row_data(row), width / 32);
+    }
+    quantized expected(4, width);
+    plain::requantize_entries({entries.view(), expected.codes.view(), expected.scales.view()});
+    on_every_target([&](const backend& cpu) {
+      quantized actual(4, width);
+      cpu.requantize_entries({entries.view(), actual.codes.view(), actual.scales.view()});
       BOOST_TEST((actual == expected));
     });
   }

@@ -61,6 +61,16 @@ void hc_transition(const hc_transition_arguments& a) {
                    a.next_pre, a.next_post, a.next_combine});
 }
 
+void requantize_entries(const requantize_entries_arguments& a) {
+  std::vector<bf16> x(a.codes.rows * a.codes.cols);
+  const matrix_view<bf16> values(x.data(), a.codes.rows, a.codes.cols);
+  for (std::size_t row = 0; row < a.codes.rows; ++row)
+    std::ranges::transform(
+        decode_entry(entry_format::fp8_e8m0_32, a.entries.row_data(row), a.codes.cols),
+        values.row_data(row), to_bf16);
+  quantize_fp8({values, a.codes, a.scales});
+}
+
 void swiglu_quantize(const swiglu_quantize_arguments& a) {
   std::vector<bf16> hidden(a.gate.rows * a.gate.cols);
   const matrix_view<bf16> y(hidden.data(), a.gate.rows, a.gate.cols);

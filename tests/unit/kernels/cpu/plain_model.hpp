@@ -26,6 +26,7 @@ void linear_f32(const linear_f32_arguments& a);
 void hc_coefficients(const hc_coefficients_arguments& a);
 void hc_collapse(const hc_collapse_arguments& a);
 void hc_expand(const hc_expand_arguments& a);
+void requantize_entries(const requantize_entries_arguments& a);
 void hc_transition(const hc_transition_arguments& a);
 void rope(const rope_arguments& a);
 void compressor_pool(const compressor_pool_arguments& a);

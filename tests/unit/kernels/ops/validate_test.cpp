@@ -36,6 +36,7 @@ class counting_backend final : public backend {
   void do_rope(const rope_arguments&) const override { ++calls; }
   void do_pack_entries(const pack_entries_arguments&) const override { ++calls; }
   void do_unpack_entries(const unpack_entries_arguments&) const override { ++calls; }
+  void do_requantize_entries(const requantize_entries_arguments&) const override { ++calls; }
   void do_compressor_pool(const compressor_pool_arguments&) const override { ++calls; }
   void do_index_scores(const index_scores_arguments&) const override { ++calls; }
   void do_attention(const attention_arguments&) const override { ++calls; }
@@ -262,6 +263,17 @@ BOOST_AUTO_TEST_CASE(checks_the_transition_between_sublayers) {
 
 BOOST_AUTO_TEST_CASE(checks_operations_that_quantise_their_result) {
   arena& m = memory();
+  contract<requantize_entries_arguments>{
+      &backend::requantize_entries,
+      {{m.raw(), 3, 66}, m.b(3, 64), m.b(3, 2)},
+      {{[&](auto& a) {
+          a.entries = {m.raw(), 3, 64};
+        },
+        "requantize_entries: entries: 64 columns instead of 66"},
+       {[&](auto& a) { a.codes = m.b(3, 40); },
+        "requantize_entries: codes.cols: 40, not a multiple of 32"},
+       {[&](auto& a) { a.scales = m.b(2, 2); }, "requantize_entries: scales: 2 rows instead of 3"}}}
+      .check();
   contract<rms_norm_quantize_arguments>{
       &backend::rms_norm_quantize,
       {{m.h(3, 64), m.h(3, 64), m.hs(64), 1e-20F}, m.b(3, 64), m.b(3, 2)},

@@ -34,6 +34,7 @@ class counted_backend final : public kernels::backend {
   CEDAR_COUNTED(rope)
   CEDAR_COUNTED(pack_entries)
   CEDAR_COUNTED(unpack_entries)
+  CEDAR_COUNTED(requantize_entries)
   CEDAR_COUNTED(compressor_pool)
   CEDAR_COUNTED(index_scores)
   CEDAR_COUNTED(attention)
