@@ -127,11 +127,12 @@ result<flow::proposal> local_engine::run(const flow::step_table& table,
   result<kernels::matrix_buffer<kernels::bf16>> images;
   if (vision_) images = vision_->run(table);
   if (!images) return fail(images.error());
-  const auto embedded = embedding_.run(table, std::as_const(*images).view());
+  auto embedded = embedding_.run(table, std::as_const(*images).view());
   if (!embedded) return fail(embedded.error());
-  const auto engram = engram_.run(table);
+  auto engram = engram_.run(table);
   if (!engram) return fail(engram.error());
-  const auto made = layers_->begin({table, *embedded, *engram, {}, {}}, probes, overrides);
+  const auto made =
+      layers_->begin({table, std::move(*embedded), std::move(*engram), {}, {}}, probes, overrides);
   if (!made) return fail(made.error());
   if (drafting_)
     if (const auto followed = drafting_->extend(table, *made); !followed)

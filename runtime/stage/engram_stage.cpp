@@ -81,6 +81,7 @@ result<std::vector<flow::row_block>> engram_stage::run(const flow::step_table& t
   const result<std::vector<std::int32_t>> windows = windows_of(table);
   if (!windows) return fail(windows.error());
   std::vector<flow::row_block> blocks;
+  blocks.reserve(tables_.size());
   for (std::size_t module = 0; module < tables_.size(); ++module)
     blocks.push_back(fetch(table, module, *windows));
   return blocks;
