@@ -20,8 +20,9 @@ HWY_BEFORE_NAMESPACE();
 namespace cedar::kernels::cpu::HWY_NAMESPACE {
 
 inline constexpr float lowest_maximum = -1e30F;
-/// Entries and channels that are dequantised together for the value product: 16 KiB of binary32.
-inline constexpr std::size_t value_tile = 64;
+/// Entries and channels that are dequantised together for the value product: 16 KiB of binary32, or
+/// 32 where L1 caches have 48.
+inline constexpr std::size_t value_tile = width == 16 ? 128 : 64;
 inline constexpr std::size_t value_group = 64;
 /// Register tile of the value product: chains that hide the latency, and share loads both ways.
 inline constexpr std::size_t value_heads = 6;

@@ -107,11 +107,19 @@ HWY_INLINE void score_heads(const row_state& state, std::size_t length, const fl
         lanes[e][h] = hn::MulAdd(entry, heads[h], lanes[e][h]);
     }
   }
-  float sums[width];
-  store(hn::Mul(add_tile(lanes), set(scale)), sums);
+  const f32_vector sums = hn::Mul(add_tile(lanes), set(scale));
+  float* scores = state.scores + head * state.columns + first;
+  if (HWY_LIKELY(count == score_tile && head + score_tile <= state.heads)) {
+    _mm_storeu_ps(scores, _mm512_castps512_ps128(sums.raw));
+    _mm_storeu_ps(scores + state.columns, _mm512_extractf32x4_ps(sums.raw, 1));
+    _mm_storeu_ps(scores + 2 * state.columns, _mm512_extractf32x4_ps(sums.raw, 2));
+    _mm_storeu_ps(scores + 3 * state.columns, _mm512_extractf32x4_ps(sums.raw, 3));
+    return;
+  }
+  float all[width];
+  store(sums, all);
   for (std::size_t h = 0; h < score_tile && head + h < state.heads; ++h)
-    for (std::size_t e = 0; e < count; ++e)
-      state.scores[(head + h) * state.columns + first + e] = sums[h * score_tile + e];
+    for (std::size_t e = 0; e < count; ++e) scores[h * state.columns + e] = all[h * score_tile + e];
 }
 
 /// Scores of entries [begin, end) of a list whose first is number `offset` of all.

@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(attention_matches) {
     entry_format window, selected;
   };
   const std::size_t window[] = {0, 1, 128, 3, 37};
-  const std::size_t selected[] = {0, 0, 75, 64, 5};
+  const std::size_t selected[] = {0, 0, 300, 64, 5};
   for (const auto& [heads, head_dim, window_format, selected_format] :
        {shape{4, 64, entry_format::fp8_e8m0_32, entry_format::fp4_e4m3_16},
         shape{9, 48, entry_format::bf16, entry_format::fp4_e4m3_16},
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(attention_matches) {
     random_tensors source(16);
     const auto q = source.bf16_matrix(5, heads * head_dim, 2);
     const auto near = source.bf16_matrix(128, head_dim, 1);
-    const auto far = source.bf16_matrix(75, head_dim, 1);
+    const auto far = source.bf16_matrix(300, head_dim, 1);
     const auto sinks = source.f32_vector(heads, 1);
     on_every_target([&](const backend& cpu) {
       const auto near_entries = pack(cpu, near, window_format);
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(attention_matches) {
       lists.reserve(10);
       for (std::size_t row = 0; row < 5; ++row) {
         lists.push_back(pointers(near_entries, 128 - window[row], window[row]));
-        lists.push_back(pointers(far_entries, 75 - selected[row], selected[row]));
+        lists.push_back(pointers(far_entries, 300 - selected[row], selected[row]));
         entries.push_back({lists[2 * row], lists[2 * row + 1]});
       }
       const auto arguments = [&](tensor<bf16>& o) {
