@@ -132,8 +132,9 @@ api_result<generation_order> order_maker::make(
     return tl::unexpected(api_error{
         404, "there is no model '" + ask.model + "' here; this server has '" + model_.name + "'",
         "invalid_request_error", "model", "model_not_found", 0});
+  // Ranges were checked with the body; what is left needs the vocabulary.
   if (const auto sane = flow::check(ask.sampling, limits_.vocabulary); !sane)
-    return tl::unexpected(bad_request(sane.error().message));
+    return tl::unexpected(bad_request(sane.error().message, "logit_bias"));
   const session::prefill_mode mode = ask.mode.value_or(model_.mode);
   if (ask.prompt_logprobs && mode != session::prefill_mode::exact)
     return tl::unexpected(

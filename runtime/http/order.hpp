@@ -45,7 +45,7 @@ struct generation_order {
 };
 
 /// Decodes the images of an order and gives them to its requests; last of all, when the order is
-/// let in, because it costs most. Errors: those of decode().
+/// let in, because it costs most: on a thread that serves no connection. Errors: those of decode().
 api_result<void> decode_images(generation_order& order, const image::image_rules& rules);
 
 class order_maker {

@@ -249,9 +249,27 @@ void connection::begin(generation_order order) {
   auto place =
       shared_.door.enter(static_cast<std::uint32_t>(order.requests.size()), order.tokens_most);
   if (!place) return refuse(place.error());
-  if (!order.images.empty())
-    if (const auto decoded = decode_images(order, *shared_.limits.images); !decoded)
-      return refuse(decoded.error());
+  order.images.empty() ? answer(std::move(order), std::move(*place))
+                       : decode(std::move(order), std::move(*place));
+}
+
+void connection::decode(generation_order order, std::unique_ptr<admission::place> place) {
+  const auto limit = time_limit(order.time_limit);
+  const auto job = std::make_shared<std::pair<generation_order, std::unique_ptr<admission::place>>>(
+      std::move(order), std::move(place));  // SHARED: by the handlers, which must be copyable
+  asio::post(shared_.decoding, [self = shared_from_this(), job, limit] {
+    const bool late = limit && std::chrono::steady_clock::now() >= self->asked_at_ + *limit;
+    api_result<void> done = late ? tl::unexpected(deadline_exceeded(*limit))
+                                 : decode_images(job->first, *self->shared_.limits.images);
+    asio::post(self->stream_.get_executor(), [self, job, done = std::move(done)] {
+      if (!self->stream_.socket().is_open()) return;
+      done ? self->answer(std::move(job->first), std::move(job->second))
+           : self->refuse(done.error());
+    });
+  });
+}
+
+void connection::answer(generation_order order, std::unique_ptr<admission::place> place) {
   // SHARED: with the generation, which lets go of its listener when it is over or abandoned.
   const auto self = shared_from_this();
   generation_listener listener;
@@ -266,16 +284,22 @@ void connection::begin(generation_order order) {
   };
   generation_ = std::make_shared<generation>(
       generation_setting{shared_.service, shared_.vocabulary, shared_.counters, post},
-      std::move(*place), std::move(order), std::move(listener));
+      std::move(place), std::move(order), std::move(listener));
   watch(generation_);
   limit_time(asked);
   generation_->start();
 }
 
-void connection::limit_time(std::optional<std::chrono::milliseconds> asked) {
+std::optional<std::chrono::milliseconds> connection::time_limit(
+    std::optional<std::chrono::milliseconds> asked) const {
   const std::chrono::milliseconds most = shared_.options.request_limit;
-  if (most.count() == 0 && !asked) return;
-  const auto limit = most.count() == 0 ? *asked : std::min(most, asked.value_or(most));
+  return most.count() == 0 ? asked : std::min(most, asked.value_or(most));
+}
+
+void connection::limit_time(std::optional<std::chrono::milliseconds> asked) {
+  const auto wanted = time_limit(asked);
+  if (!wanted) return;
+  const std::chrono::milliseconds limit = *wanted;
   deadline_.expires_at(asked_at_ + limit);
   deadline_.async_wait([of = std::weak_ptr(generation_), fetches = std::weak_ptr(downloads_),
                         self = weak_from_this(), limit](beast::error_code cancelled) {

@@ -48,6 +48,9 @@ class connection : public std::enable_shared_from_this<connection> {
   /// Fetches the images that the chat names by web URLs, then orders.
   void download(chat_ask ask);
   void begin(generation_order order);
+  /// Decodes the order's images on the thread for that, then generates.
+  void decode(generation_order order, std::unique_ptr<admission::place> place);
+  void answer(generation_order order, std::unique_ptr<admission::place> place);
 
   void respond(unsigned status, std::string body, const char* type = "application/json",
                std::uint32_t retry_after_s = 0, const char* allow = nullptr);
@@ -62,6 +65,9 @@ class connection : public std::enable_shared_from_this<connection> {
   void discard();
   void close();
 
+  /// What an answer may take that was asked to take no longer; nothing: as long as it likes.
+  std::optional<std::chrono::milliseconds> time_limit(
+      std::optional<std::chrono::milliseconds> asked) const;
   /// Gives the answer up when its time has passed.
   void limit_time(std::optional<std::chrono::milliseconds> asked);
   /// Looks whether the client goes while an answer is being made.

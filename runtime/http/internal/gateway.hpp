@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/asio/thread_pool.hpp>
 #include <condition_variable>
 #include <mutex>
 #include <set>
@@ -37,6 +38,8 @@ struct gateway {
   const session::service_limits limits;
   metrics counters;
   admission door;
+  /// Decodes images: a large one takes seconds, in which connections are to be served.
+  boost::asio::thread_pool decoding{1};
   std::atomic<bool> draining{false};
 
   std::mutex mutex;
