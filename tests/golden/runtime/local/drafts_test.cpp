@@ -141,9 +141,23 @@ constexpr double forced_confidence_bound = 0.016;
 constexpr double free_confidence_bound = 0.04;
 
 const std::vector<std::string> checkpoints{"tiny-12", "tiny-40"};
-const std::vector<int> lengths{1, 3, 16, 17, 100, 257};
+const std::vector<int> lengths{1, 2, 3, 15, 16, 17, 33, 64, 100, 257};
+const std::vector<std::string> vision_prompts{"prompt-0033", "vl-one-image", "vl-two-images"};
 const std::vector<std::string> prompts{"chat-name",  "recall-long", "recall-short",
                                        "story-lily", "story-mouse", "story-text"};
+
+void check_forced(const std::string& checkpoint, const std::string& prompt,
+                  const std::string& backend) {
+  auto with = test::open_engine(std::string(CEDAR_TEST_DATA) + "/golden/" + checkpoint, backend);
+  const golden_file file(checkpoint + "/golden/" + prompt + ".safetensors");
+  const auto deviation = follower(with, file, 1.5, true).run({.force_selections = true});
+  report(checkpoint + " " + prompt + " on " + backend, deviation);
+  BOOST_TEST(deviation.tokens > 0U);
+  BOOST_TEST(deviation.other_clear_tokens == 0U);
+  BOOST_TEST(deviation.logits_rms_mean <= 0.15);
+  BOOST_TEST(deviation.logits_max <= 1.5);
+  BOOST_TEST(deviation.confidence_max <= forced_confidence_bound);
+}
 
 }  // namespace
 
@@ -152,16 +166,13 @@ BOOST_AUTO_TEST_SUITE(golden_drafts)
 BOOST_DATA_TEST_CASE(match_with_forced_selections,
                      test::backends() * data::make(checkpoints) * data::make(lengths), backend,
                      checkpoint, length) {
-  auto with = test::open_engine(std::string(CEDAR_TEST_DATA) + "/golden/" + checkpoint, backend);
   const std::string digits = std::to_string(length);
-  const golden_file file(checkpoint + "/golden/prompt-" + std::string(4 - digits.size(), '0') +
-                         digits + ".safetensors");
-  const auto deviation = follower(with, file, 1.5, true).run({.force_selections = true});
-  report(checkpoint + " " + digits + " on " + backend, deviation);
-  BOOST_TEST(deviation.other_clear_tokens == 0U);
-  BOOST_TEST(deviation.logits_rms_mean <= 0.15);
-  BOOST_TEST(deviation.logits_max <= 1.5);
-  BOOST_TEST(deviation.confidence_max <= forced_confidence_bound);
+  check_forced(checkpoint, "prompt-" + std::string(4 - digits.size(), '0') + digits, backend);
+}
+
+BOOST_DATA_TEST_CASE(match_behind_images, test::backends() * data::make(vision_prompts), backend,
+                     prompt) {
+  check_forced("tiny-vision", prompt, backend);
 }
 
 BOOST_DATA_TEST_CASE(of_the_trained_checkpoint_match, test::backends() * data::make(prompts),
