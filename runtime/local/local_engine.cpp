@@ -96,7 +96,7 @@ session::scheduler_limits local_engine::scheduler_limits(std::uint32_t queue_max
       .steps_in_flight = 1,
       .vocabulary = source_.config().vocabulary,
       .lookback = source_.config().engram_lookback(),
-      .eos_token = source_.config().eos_token,
+      .eos_tokens = source_.config().eos_tokens,
       .image_token = model::image_token_of(source_.config()),
       .window = source_.config().window,
       .encoder_layers = source_.schedule().decoder_begin(),

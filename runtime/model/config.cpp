@@ -180,7 +180,7 @@ model_config read_nested(const nlohmann::json& root, const std::string& name,
   r.expect("dtype", "bfloat16");
   r.ignore("transformers_version");
   r.token("bos_token_id", c.bos_token);
-  if (r.has("eos_token_id")) r.token("eos_token_id", c.eos_token);
+  if (r.has("eos_token_id")) r.tokens("eos_token_id", c.eos_tokens);
   r.token("pad_token_id", c.pad_token);
   if (r.has("image_token_id")) r.token("image_token_id", c.image_token);
   if (const auto* quantization = r.object("quantization_config"))

@@ -97,7 +97,7 @@ struct model_config {
   dspark_config dspark;
   vision_config vision;
   std::int32_t bos_token = 0;
-  std::int32_t eos_token = 1;
+  std::vector<std::int32_t> eos_tokens{1};  ///< each ends an answer; never empty
   std::int32_t pad_token = 2;
   std::int32_t image_token = -1;
 

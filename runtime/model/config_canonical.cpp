@@ -104,7 +104,7 @@ std::string canonical_text(const model_config& c) {
   add_modules(t, c);
   add_vision(t, c.vision);
   t.add("bos_token", c.bos_token);
-  t.add("eos_token", c.eos_token);
+  t.add("eos_tokens", c.eos_tokens);
   t.add("pad_token", c.pad_token);
   t.add("image_token", c.image_token);
   return t.take();

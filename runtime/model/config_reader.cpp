@@ -94,6 +94,19 @@ void config_reader::token(const std::string& key, std::int32_t& field) {
   if (!problems_.failed_keys.contains(key)) field = static_cast<std::int32_t>(id);
 }
 
+void config_reader::tokens(const std::string& key, std::vector<std::int32_t>& field) {
+  const nlohmann::json* value = find(key);
+  if (value == nullptr) return;
+  constexpr std::uint32_t most = std::numeric_limits<std::int32_t>::max();
+  bool ok = false;
+  const auto ids =
+      read_list(value->is_array() ? *value : nlohmann::json::array({*value}), most, ok);
+  if (!ok || ids.empty())
+    return wrong(key, fmt::format("is {}, must be an integer from 0 to {} or a list of some",
+                                  shown(*value), most));
+  field.assign(ids.begin(), ids.end());
+}
+
 void config_reader::list(const std::string& key, std::vector<std::uint32_t>& field,
                          std::uint32_t max) {
   const nlohmann::json* value = find(key);

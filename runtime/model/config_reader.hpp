@@ -45,6 +45,8 @@ class config_reader {
   void boolean(const std::string& key, bool& field);
   /// A token id; [0, 2^31) here, the vocabulary is a rule.
   void token(const std::string& key, std::int32_t& field);
+  /// One token or a list of some.
+  void tokens(const std::string& key, std::vector<std::int32_t>& field);
   /// Lists of at most 4096 numbers up to `max`.
   void list(const std::string& key, std::vector<std::uint32_t>& field, std::uint32_t max);
   void list(const std::string& key, std::vector<std::uint64_t>& field, std::uint64_t max);

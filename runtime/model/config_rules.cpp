@@ -218,7 +218,7 @@ void rule_set::check_experts() {
 
 void rule_set::check_tokens() {
   in_vocabulary("bos_token_id", c_.bos_token);
-  in_vocabulary("eos_token_id", c_.eos_token);
+  for (const std::int32_t token : c_.eos_tokens) in_vocabulary("eos_token_id", token);
   in_vocabulary("pad_token_id", c_.pad_token);
   if (c_.image_token >= 0) in_vocabulary("image_token_id", c_.image_token);
 }

@@ -62,7 +62,6 @@ struct service_status {
 struct service_limits {
   std::uint32_t context_max = 1;  ///< positions of one request, prompt included
   std::uint32_t vocabulary = 0;
-  token_id eos_token = 1;
   std::uint64_t kv_positions_max = 0;  ///< of all requests together; 0: no bound
   token_id image_token = -1;  ///< stands for positions of images; -1: no id does
   /// How images are planned; nothing: nobody here reads images.
@@ -70,8 +69,8 @@ struct service_limits {
 };
 
 inline service_limits service_limits_of(const scheduler_limits& limits) {
-  return {limits.context_max,    limits.vocabulary,  limits.eos_token,
-          limits.kv_positions(), limits.image_token, limits.images};
+  return {limits.context_max, limits.vocabulary, limits.kv_positions(), limits.image_token,
+          limits.images};
 }
 
 class generation_service {

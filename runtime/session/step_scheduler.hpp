@@ -51,7 +51,7 @@ struct scheduler_limits {
   std::uint32_t steps_in_flight = 1;
   std::uint32_t vocabulary = 0;
   std::uint32_t lookback = 0;  ///< ids before a span that Engram addresses need
-  token_id eos_token = 1;
+  std::vector<token_id> eos_tokens{1};  ///< each ends an answer
   token_id image_token = -1;  ///< stands for positions of images; -1: no id does
   std::uint32_t window = 1;  ///< prompt rows that walk the decoder in mode `bounded`
   /// How far a row reaches back where windows must be exact.

@@ -40,7 +40,9 @@ finish_reason step_scheduler::take_token(request_state& request, token_id token)
   }
   if (request.ask.new_tokens_max == 0) return finish_reason::length;
   ++request.used.completion_tokens;
-  if (token == limits_.eos_token && !request.ask.ignore_eos) return finish_reason::stop;
+  if (!request.ask.ignore_eos &&
+      std::ranges::find(limits_.eos_tokens, token) != limits_.eos_tokens.end())
+    return finish_reason::stop;
   if (request.used.completion_tokens == request.ask.new_tokens_max ||
       request.tokens.size() == limits_.context_max)
     return finish_reason::length;

@@ -61,7 +61,7 @@ class drafting {
 
   const model::model_config& config_;
   std::unique_ptr<drafter_stage> drafter_;
-  token_chooser chooser_{config_.eos_token};
+  token_chooser chooser_{config_.eos_tokens};
 };
 
 }  // namespace cedar::stage

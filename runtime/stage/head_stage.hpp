@@ -40,7 +40,7 @@ class head_stage {
   const model::model_config& config_;
   model::head_weights weights_;
   model::rotary_frequencies no_rotary_;
-  token_chooser chooser_{config_.eos_token};
+  token_chooser chooser_{config_.eos_tokens};
   kernels::arena scratch_;
 };
 

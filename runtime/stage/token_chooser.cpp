@@ -96,7 +96,8 @@ token_id token_chooser::choose(request_id request, std::uint32_t position,
   const sampled_request& sampled = known->second;
   if (position + 1 < std::uint64_t{sampled.prompt_tokens} + sampled.options.tokens_min) {
     without_end_.assign(logits.begin(), logits.end());
-    without_end_[static_cast<std::size_t>(end_token_)] = -std::numeric_limits<float>::infinity();
+    for (const token_id end : end_tokens_)
+      without_end_[static_cast<std::size_t>(end)] = -std::numeric_limits<float>::infinity();
     logits = without_end_;
   }
   return model::choose_token(logits, sampled.options,

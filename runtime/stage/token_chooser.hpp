@@ -39,8 +39,8 @@ class token_history {
 
 class token_chooser {
  public:
-  /// `end_token`: the end of sequence.
-  explicit token_chooser(token_id end_token) : end_token_(end_token) {}
+  /// `end_tokens`: those that end an answer.
+  explicit token_chooser(std::vector<token_id> end_tokens) : end_tokens_(std::move(end_tokens)) {}
 
   /// Takes the requests that begin in the step, and cuts histories back to the step's first rows.
   /// Errors: malformed (options that break their rules or belong to no request that begins, tokens
@@ -71,7 +71,7 @@ class token_chooser {
 
   result<void> check(const flow::step_table& table, std::uint32_t vocabulary) const;
 
-  token_id end_token_;
+  std::vector<token_id> end_tokens_;
   std::map<request_id, sampled_request> requests_;
   std::vector<float> without_end_;  ///< logits of a row whose answer may not end yet
   model::sampling_scratch scratch_;

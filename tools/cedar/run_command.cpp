@@ -196,13 +196,14 @@ result<void> run(const options& chosen) {
   std::vector<answer> answers;
   for (std::size_t i = 0; i < requests->size(); ++i)
     answers.push_back({text::stream_decoder(*tokenizer, {.skip_special = true}), {}, {}, {}});
-  const token_id eos = model.config().eos_token;
+  const std::vector<token_id>& ends = model.config().eos_tokens;
   session::generation_sink sink;
   sink.on_row = [&](std::size_t index, const session::row_event& row) {
     answer& to = answers[index];
     to.finish = row.finish;
     if (row.in_prompt || (*requests)[index].new_tokens_max == 0) return;
-    if (row.finish == session::finish_reason::stop && row.token == eos) return;
+    if (row.finish == session::finish_reason::stop && std::ranges::count(ends, row.token) > 0)
+      return;
     to.tokens.push_back(row.token);
     // An id beyond the tokenizer has no text; models may have more rows than tokens.
     const auto piece = to.decoder.push(row.token);

@@ -83,7 +83,6 @@ using namespace cedar;
 
 constexpr session::service_limits limits{.context_max = 64,
                                          .vocabulary = 2048,
-                                         .eos_token = 1,
                                          .image_token = 2045,
                                          .images = image::image_rules{.tokens_max = 16}};
 /// Larger pictures are not decoded here: a mutated size would cost minutes.

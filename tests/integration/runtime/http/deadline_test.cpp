@@ -19,7 +19,7 @@ class silent_service final : public session::generation_service {
  public:
   explicit silent_service(bool says_one) : says_one_(says_one) {}
 
-  session::service_limits limits() const override { return {2048, 2048, 1}; }
+  session::service_limits limits() const override { return {2048, 2048}; }
   request_id submit(session::generation_request, session::request_events events) override {
     session::row_event row;
     row.token = vocabulary().encode(" fox", text::control_strings::plain_text)->front();

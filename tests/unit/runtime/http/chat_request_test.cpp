@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(names_the_wrong_member) {
 
 BOOST_AUTO_TEST_CASE(frames_a_turn_as_the_chat_format_does) {
   const served_model model{"m", "f", 1, {}};
-  const session::service_limits limits{2048, 2048, 1};
+  const session::service_limits limits{2048, 2048};
   const auto order = order_maker(model, vocabulary(), limits).make(accepted(""));
   BOOST_REQUIRE_MESSAGE(order, (order ? "" : order.error().message));
   const auto expected = *vocabulary().encode(

@@ -22,7 +22,7 @@ const text::tokenizer& vocabulary() {
 
 class scripted_service final : public session::generation_service {
  public:
-  session::service_limits limits() const override { return {2048, 2048, 1}; }
+  session::service_limits limits() const override { return {2048, 2048}; }
   request_id submit(session::generation_request request, session::request_events events) override {
     requests.push_back(std::move(request));
     const request_id ticket{requests.size()};

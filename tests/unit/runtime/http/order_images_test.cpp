@@ -27,7 +27,7 @@ const text::tokenizer& vocabulary() {
 api_result<generation_order> order_of(const std::vector<nlohmann::ordered_json>& messages,
                                       bool with_tower = true) {
   static const served_model model{"m", "f", 1, {}};
-  session::service_limits limits{1000, 512, 1};
+  session::service_limits limits{1000, 512};
   if (with_tower) {
     limits.image_token = image_token;
     limits.images = rules;
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(are_refused_when_they_are_damaged_behind_their_header) {
 
 BOOST_AUTO_TEST_CASE(have_no_other_way_into_a_prompt) {
   const served_model model{"m", "f", 1, {}};
-  session::service_limits limits{1000, 512, 1};
+  session::service_limits limits{1000, 512};
   limits.image_token = image_token;
   limits.images = rules;
   completion_ask ask;

@@ -22,7 +22,7 @@ api_result<generation_order> order_of(std::size_t prompt_tokens,
                                       std::optional<std::uint32_t> new_tokens,
                                       std::uint64_t kv_positions) {
   static const served_model model{"m", "f", 1, {}};
-  const session::service_limits limits{1000, 2048, 1, kv_positions};
+  const session::service_limits limits{1000, 2048, kv_positions};
   completion_ask ask;
   ask.model = "m";
   ask.prompts.emplace_back(std::vector<token_id>(prompt_tokens, 20));
@@ -50,7 +50,7 @@ void check_refused(std::size_t prompt_tokens, std::optional<std::uint32_t> new_t
 /// Of a completion that says nothing about its length.
 std::uint32_t default_of(std::size_t prompt_tokens) {
   static const served_model model{"m", "f", 1, {}};
-  const session::service_limits limits{1000, 2048, 1};
+  const session::service_limits limits{1000, 2048};
   auto ask = parse_completion(R"({"model": "m", "prompt": "x"})");
   BOOST_REQUIRE(ask);
   ask->prompts = {std::vector<token_id>(prompt_tokens, 20)};
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(is_cut_where_nobody_said_how_long) {
 
 BOOST_AUTO_TEST_CASE(names_the_member_that_the_client_used) {
   static const served_model model{"m", "f", 1, {}};
-  const session::service_limits limits{1000, 2048, 1};
+  const session::service_limits limits{1000, 2048};
   const auto ask = parse_chat(
       R"({"model": "m", "messages": [{"role": "user", "content": "a"}], "max_completion_tokens": 1000})");
   BOOST_REQUIRE(ask);

@@ -34,7 +34,7 @@ std::vector<json> recorded() {
 
 std::string prompt_of(const json& body) {
   static const served_model model{"m", "f", 1, {}};
-  const session::service_limits limits{100000, 2048, 1};
+  const session::service_limits limits{100000, 2048};
   const auto ask = parse_chat(body.dump());
   BOOST_REQUIRE_MESSAGE(ask, (ask ? "" : ask.error().message));
   const auto order = order_maker(model, vocabulary(), limits).make(*ask);

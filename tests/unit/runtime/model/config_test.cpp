@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(reads_the_released_values) {
   BOOST_TEST(c.vision.inner == 2816U);
   BOOST_TEST(!c.vision.max_wh_ratio.has_value());
   BOOST_TEST(c.bos_token == 0);
-  BOOST_TEST(c.eos_token == 1);
+  BOOST_TEST(c.eos_tokens == (std::vector{1}), boost::test_tools::per_element());
   BOOST_TEST(c.pad_token == 2);
   BOOST_TEST(c.image_token == 129264);
 }
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(what_the_release_omits_has_its_default) {
   nested.erase("eos_token_id");
   text["gate_temp"] = 1.0;
   BOOST_REQUIRE(read().config.has_value());
-  BOOST_TEST(read().config->eos_token == 1);
+  BOOST_TEST(read().config->eos_tokens == (std::vector{1}), boost::test_tools::per_element());
   text["gate_temp"] = 2;
   expect_error(read(), errc::mismatch, "gate_temp is 2");
 }
@@ -378,6 +378,19 @@ BOOST_AUTO_TEST_CASE(special_tokens_are_in_the_vocabulary) {
     text[key] = 129280;
     expect_error(read(), errc::mismatch, std::string(key) + " 129280 must be below");
     text[key] = value;
+  }
+}
+
+BOOST_AUTO_TEST_CASE(several_tokens_may_end_an_answer) {
+  nested["eos_token_id"] = {1, 128803};
+  BOOST_REQUIRE(read().config.has_value());
+  BOOST_TEST(read().config->eos_tokens == (std::vector{1, 128803}),
+             boost::test_tools::per_element());
+  nested["eos_token_id"] = {1, 129280};
+  expect_error(read(), errc::mismatch, "eos_token_id 129280 must be below");
+  for (const json& wrong : {json::array(), json("1"), json(-1), json(1.5)}) {
+    nested["eos_token_id"] = wrong;
+    expect_error(read(), errc::malformed, "eos_token_id is ");
   }
 }
 

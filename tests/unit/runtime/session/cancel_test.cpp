@@ -22,7 +22,7 @@ scheduler_limits limits_of() {
           .steps_in_flight = 2,
           .vocabulary = 50,
           .lookback = 3,
-          .eos_token = 1,
+          .eos_tokens = {1},
           .window = 3};
 }
 

@@ -47,7 +47,7 @@ expected_run run_alone(const session::generation_request& request,
       finish = session::finish_reason::length;
     } else {
       out.used.completion_tokens = made + 1;
-      if (token == limits.eos_token && !request.ignore_eos)
+      if (!request.ignore_eos && std::ranges::count(limits.eos_tokens, token) > 0)
         finish = session::finish_reason::stop;
       else if (made + 1 == request.new_tokens_max || ids.size() == limits.context_max)
         finish = session::finish_reason::length;

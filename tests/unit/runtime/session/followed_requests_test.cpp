@@ -17,7 +17,7 @@ scheduler_limits limits_of(std::uint32_t draft_tokens) {
           .queue_max = 4,
           .context_max = 400,
           .vocabulary = 50,
-          .eos_token = 1,
+          .eos_tokens = {1},
           .draft_tokens_max = draft_tokens};
 }
 

@@ -19,7 +19,7 @@ scheduler_limits limits_of() {
           .queue_max = 4,
           .context_max = 4000,
           .vocabulary = 50,
-          .eos_token = 1,
+          .eos_tokens = {1},
           .draft_tokens_max = block};
 }
 

@@ -22,7 +22,7 @@ scheduler_limits limits_of(std::uint32_t context_max = 20) {
           .steps_in_flight = 2,
           .vocabulary = 50,
           .lookback = 3,
-          .eos_token = 1,
+          .eos_tokens = {1},
           .window = 3};
 }
 
@@ -112,6 +112,13 @@ BOOST_AUTO_TEST_CASE(the_end_of_sequence_stops_unless_it_is_ignored) {
   const row_event stopped = finish(core, 1);
   BOOST_TEST(stopped.position == 1U);
   BOOST_TEST((stopped.finish == finish_reason::stop));
+  scheduler_limits others = limits_of();
+  others.eos_tokens = {9, 1};
+  step_scheduler with_two(others);
+  BOOST_REQUIRE(with_two.submit({prompt_of({2, 3}, 6)}));
+  BOOST_TEST((finish(with_two, 1).finish == finish_reason::stop));
+  BOOST_REQUIRE(with_two.submit({prompt_of({2, 3}, 6)}));
+  BOOST_TEST((finish(with_two, 9).finish == finish_reason::stop));
   auto going_on = prompt_of({2, 3}, 6);
   going_on.ignore_eos = true;
   BOOST_REQUIRE(core.submit({going_on}));
