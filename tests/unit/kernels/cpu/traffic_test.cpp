@@ -2,7 +2,7 @@
 // of 10 d elements of two bytes per row at four streams, within 15 %. Method: the pages of the
 // activations are closed; touching one opens it, as a cache of 4 MiB would take it in, first in
 // first out. A page that is read while it is outside counts as read, one that leaves changed counts
-// as written. The sanitizers would see the faults first.
+// as written.
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -16,8 +16,7 @@
 #include "kernels/cpu/cpu_backend.hpp"
 #include "kernels/ops/backend.hpp"
 
-#if defined(__linux__) && defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
+#if defined(__linux__) && defined(__x86_64__)
 
 namespace {
 
