@@ -153,6 +153,20 @@ kernel_case pack_case(entry_format format, const char* name, std::size_t width, 
           }};
 }
 
+/// What Engram's rows go through between table and projection.
+kernel_case requantize_case(std::size_t width, std::size_t n) {
+  return {"requantize_entries", fmt::format("FP8 {}, {}", width, rows_text(n)),
+          [=](bench_memory& memory, const kernels::backend& backend) -> kernel_call {
+            const auto entries = packed(memory, backend, entry_format::fp8_e8m0_32, width, n);
+            const auto codes = memory.zeros<std::uint8_t>(n, width);
+            const auto scales = memory.zeros<std::uint8_t>(n, width / 32);
+            return {as_bytes(2 * n * (width + width / 32)), 0, false,
+                    [=](const kernels::backend& with) {
+                      with.requantize_entries({entries, codes, scales});
+                    }};
+          }};
+}
+
 }  // namespace
 
 void add_attention_cases(std::vector<kernel_case>& to, const model::model_config& c,
@@ -172,6 +186,7 @@ void add_attention_cases(std::vector<kernel_case>& to, const model::model_config
     to.push_back(pack_case(entry_format::fp4_e4m3_16, "FP4", c.head_dim, most, unpack));
     to.push_back(pack_case(entry_format::fp4_e8m0_32, "FP4 key", c.index_head_dim, most, unpack));
   }
+  if (!c.engram.layers.empty()) to.push_back(requantize_case(c.engram.head_dim, most));
 }
 
 }  // namespace cedar::tools

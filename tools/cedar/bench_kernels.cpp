@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <regex>
@@ -57,9 +58,11 @@ void print_row(const bench_row& row) {
     return found == row.numbers.end() ? std::string("-")
                                       : fmt::format("{:.{}f}", found->second, digits);
   };
+  const bool chooses = row.numbers.count("of_scoring") != 0;
   fmt::print("{:<62}{:>12.1f}{:>7.1f}{:>9}{:>10}{:>8} {:<13}{:>8}\n", row.name, row.time_us.median,
              100 * row.time_us.relative(), number("GBps", 2), number("GFLOPs", 1),
-             number("share", 3), row.words.at("bound"), number("other_ratio", 2));
+             number(chooses ? "of_scoring" : "share", 3),
+             chooses ? "scoring" : row.words.at("bound"), number("other_ratio", 2));
   std::fflush(stdout);
 }
 
@@ -69,6 +72,15 @@ std::unique_ptr<product_library> open_other(const options& chosen) {
   if (opened) return std::move(*opened);
   fmt::print(stderr, "cedar: without oneDNN beside ours: {}\n", opened.error().message);
   return nullptr;
+}
+
+/// Of a choice among scores: what it adds to scoring as many keys, the case before it.
+void compare_with_scoring(bench_row& choice, const std::vector<bench_row>& before) {
+  const auto scoring = std::ranges::find_if(before.rbegin(), before.rend(), [](const auto& row) {
+    return row.name.starts_with("index_scores ");
+  });
+  if (scoring == before.rend()) return;
+  choice.numbers["of_scoring"] = choice.time_us.median / scoring->time_us.median;
 }
 
 /// Rows at one number of threads.
@@ -86,6 +98,7 @@ result<void> measure_all(const options& chosen, const std::vector<kernel_case>& 
   for (const kernel_case& each : cases) {
     bench_row row = measure(
         each, {memory, limits, **backend, other, threads, chosen.seconds, chosen.machine.repeat});
+    if (each.operation == "select_top_k") compare_with_scoring(row, to.rows);
     if (print) print_row(row);
     row.name += ", " + threads_text(threads);
     to.rows.push_back(std::move(row));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <filesystem>
 #include <iterator>
 #include <memory>
@@ -63,8 +64,7 @@ class prefill_bench {
     backend_ = kernels::make_backend("cpu", {chosen_.threads});
     if (!backend_)
       return fail(errc::refused, "the cpu backend needs a processor with AVX2, FMA and F16C");
-    watched_ = std::make_unique<timed_backend>(
-        *backend_, [threads = chosen_.threads] { return seconds_now(threads); });
+    watched_ = std::make_unique<timed_backend>(*backend_);
     auto source = stage::model_source::open(chosen_.model);
     if (!source) return fail(source.error());
     source_ = std::move(*source);
@@ -94,15 +94,30 @@ class prefill_bench {
     for (std::size_t i = 0; i < chosen_.modes.size(); ++i) {
       out.us.push_back(spread_of(times[i]));
       out.ratios.push_back(median(ratios[i]));
-      watched_->reset();
-      const auto ms = time_prompt(*counted_, prompt(0), mode(i), chosen_.threads);
-      if (!ms) return fail(ms.error());
-      add_breakdown(out.parts, prefix_of(chosen_.modes[i]), *watched_, {*ms * 1e-3, 1});
+      if (const auto done = watch(i, out.parts); !done) return fail(done.error());
     }
     return out;
   }
 
  private:
+  /// The quickest of some watched runs, all on the wall: reading a thread's CPU time takes as long
+  /// as a small operation.
+  result<void> watch(std::size_t index, bench_report& to) {
+    double least = INFINITY;
+    bench_report quickest;
+    for (std::uint32_t round = 0; round < chosen_.repeat; ++round) {
+      watched_->reset();
+      const auto ms = time_prompt(*counted_, prompt(round), mode(index), 0);
+      if (!ms) return fail(ms.error());
+      if (*ms >= least) continue;
+      least = *ms;
+      quickest = {};
+      add_breakdown(quickest, prefix_of(chosen_.modes[index]), *watched_, {*ms * 1e-3, 1});
+    }
+    to.rows.insert(to.rows.end(), quickest.rows.begin(), quickest.rows.end());
+    return {};
+  }
+
   std::vector<token_id> prompt(std::uint32_t round) const {
     return synthetic_prompt(chosen_.prompt_tokens, source_->config().vocabulary, round);
   }

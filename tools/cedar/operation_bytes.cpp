@@ -79,6 +79,9 @@ std::size_t bytes_of(const pack_entries_arguments& a) {
 std::size_t bytes_of(const unpack_entries_arguments& a) {
   return of(a.entries) + of(a.x);
 }
+std::size_t bytes_of(const requantize_entries_arguments& a) {
+  return of(a.entries) + of(a.codes) + of(a.scales);
+}
 std::size_t bytes_of(const compressor_pool_arguments& a) {
   return of(a.z) + of(a.values) + of(a.gates);
 }

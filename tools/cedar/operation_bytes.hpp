@@ -23,6 +23,7 @@ std::size_t bytes_of(const kernels::hc_transition_arguments& a);
 std::size_t bytes_of(const kernels::rope_arguments& a);
 std::size_t bytes_of(const kernels::pack_entries_arguments& a);
 std::size_t bytes_of(const kernels::unpack_entries_arguments& a);
+std::size_t bytes_of(const kernels::requantize_entries_arguments& a);
 std::size_t bytes_of(const kernels::compressor_pool_arguments& a);
 std::size_t bytes_of(const kernels::index_scores_arguments& a);
 std::size_t bytes_of(const kernels::attention_arguments& a);

@@ -6,31 +6,95 @@
 
 namespace cedar::tools {
 
+// clang-format off
+/// All functions of kernels::backend.
+#define CEDAR_OPERATIONS(DO) \
+  DO(rms_norm) \
+  DO(quantize_fp8) \
+  DO(rms_norm_quantize) \
+  DO(linear_fp8) \
+  DO(linear_fp4) \
+  DO(linear_fp8_weight_only) \
+  DO(linear_bf16) \
+  DO(linear_f32) \
+  DO(hc_coefficients) \
+  DO(hc_collapse) \
+  DO(hc_expand) \
+  DO(hc_transition) \
+  DO(rope) \
+  DO(pack_entries) \
+  DO(unpack_entries) \
+  DO(requantize_entries) \
+  DO(compressor_pool) \
+  DO(index_scores) \
+  DO(attention) \
+  DO(gate_scores) \
+  DO(swiglu) \
+  DO(swiglu_quantize) \
+  DO(moe_combine) \
+  DO(engram_gate) \
+  DO(rope_2d) \
+  DO(full_attention) \
+  DO(gelu) \
+  DO(add)
+
+// clang-format on
+
+namespace {
+
+#define CEDAR_NUMBER(operation) operation,
+enum number : std::size_t { CEDAR_OPERATIONS(CEDAR_NUMBER) numbers_count };
+#undef CEDAR_NUMBER
+
+#define CEDAR_NAME(operation) #operation,
+constexpr const char* names[] = {CEDAR_OPERATIONS(CEDAR_NAME)};
+#undef CEDAR_NAME
+
+}  // namespace
+
 timed_backend::timed_backend(const kernels::backend& other, clock now)
-    : other_(other), now_(std::move(now)) {}
+    : other_(other),
+      now_(std::move(now)),
+      operations_(numbers_count),
+      between_(numbers_count * numbers_count) {}
 
 double timed_backend::wall() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 void timed_backend::reset() {
-  operations_.clear();
-  between_.clear();
+  std::ranges::fill(operations_, operation_time{});
+  std::ranges::fill(between_, operation_time{});
   pause();
+}
+
+std::map<std::string, operation_time> timed_backend::operations() const {
+  std::map<std::string, operation_time> out;
+  for (std::size_t i = 0; i < numbers_count; ++i)
+    if (operations_[i].calls > 0) out.emplace(names[i], operations_[i]);
+  return out;
+}
+
+std::map<std::pair<std::string, std::string>, operation_time> timed_backend::between() const {
+  std::map<std::pair<std::string, std::string>, operation_time> out;
+  for (std::size_t i = 0; i < between_.size(); ++i)
+    if (between_[i].calls > 0)
+      out.emplace(std::pair(names[i / numbers_count], names[i % numbers_count]), between_[i]);
+  return out;
 }
 
 double timed_backend::seconds_in_operations() const {
   double out = 0;
-  for (const auto& [name, time] : operations_) out += time.seconds;
+  for (const operation_time& time : operations_) out += time.seconds;
   return out;
 }
 
 template <class Arguments, class Call>
-void timed_backend::timed(const char* operation, const Arguments& arguments,
+void timed_backend::timed(std::size_t operation, const Arguments& arguments,
                           const Call& call) const {
   const double begin = now_();
-  if (last_ != nullptr) {
-    operation_time& gap = between_[{last_, operation}];
+  if (last_) {
+    operation_time& gap = between_[*last_ * numbers_count + operation];
     ++gap.calls;
     gap.seconds += begin - last_end_;
   }
@@ -46,38 +110,11 @@ void timed_backend::timed(const char* operation, const Arguments& arguments,
 
 #define CEDAR_TIMED(operation)                                                                \
   void timed_backend::do_##operation(const kernels::operation##_arguments& arguments) const { \
-    timed(#operation, arguments, [&] { other_.operation(arguments); });                       \
+    timed(number::operation, arguments, [&] { other_.operation(arguments); });                \
   }
-
-CEDAR_TIMED(rms_norm)
-CEDAR_TIMED(quantize_fp8)
-CEDAR_TIMED(rms_norm_quantize)
-CEDAR_TIMED(linear_fp8)
-CEDAR_TIMED(linear_fp4)
-CEDAR_TIMED(linear_fp8_weight_only)
-CEDAR_TIMED(linear_bf16)
-CEDAR_TIMED(linear_f32)
-CEDAR_TIMED(hc_coefficients)
-CEDAR_TIMED(hc_collapse)
-CEDAR_TIMED(hc_expand)
-CEDAR_TIMED(hc_transition)
-CEDAR_TIMED(rope)
-CEDAR_TIMED(pack_entries)
-CEDAR_TIMED(unpack_entries)
-CEDAR_TIMED(compressor_pool)
-CEDAR_TIMED(index_scores)
-CEDAR_TIMED(attention)
-CEDAR_TIMED(gate_scores)
-CEDAR_TIMED(swiglu)
-CEDAR_TIMED(swiglu_quantize)
-CEDAR_TIMED(moe_combine)
-CEDAR_TIMED(engram_gate)
-CEDAR_TIMED(rope_2d)
-CEDAR_TIMED(full_attention)
-CEDAR_TIMED(gelu)
-CEDAR_TIMED(add)
-
+CEDAR_OPERATIONS(CEDAR_TIMED)
 #undef CEDAR_TIMED
+#undef CEDAR_OPERATIONS
 
 namespace {
 

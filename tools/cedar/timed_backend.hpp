@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,21 +36,20 @@ class timed_backend final : public kernels::backend {
   std::string_view name() const noexcept override { return other_.name(); }
 
   /// What the caller does before its next call is not counted.
-  void pause() noexcept { last_ = nullptr; }
+  void pause() noexcept { last_.reset(); }
   /// Forgets everything, and pauses.
   void reset();
-  const std::map<std::string, operation_time>& operations() const noexcept { return operations_; }
+  /// Those that were called, by name.
+  std::map<std::string, operation_time> operations() const;
   /// Keyed by the operations before and after; calls: how often.
-  const std::map<std::pair<std::string, std::string>, operation_time>& between() const noexcept {
-    return between_;
-  }
+  std::map<std::pair<std::string, std::string>, operation_time> between() const;
   double seconds_in_operations() const;
 
  private:
   static double wall();
 
   template <class Arguments, class Call>
-  void timed(const char* operation, const Arguments& arguments, const Call& call) const;
+  void timed(std::size_t operation, const Arguments& arguments, const Call& call) const;
 
   void do_rms_norm(const kernels::rms_norm_arguments& arguments) const override;
   void do_quantize_fp8(const kernels::quantize_fp8_arguments& arguments) const override;
@@ -67,6 +67,7 @@ class timed_backend final : public kernels::backend {
   void do_rope(const kernels::rope_arguments& arguments) const override;
   void do_pack_entries(const kernels::pack_entries_arguments& arguments) const override;
   void do_unpack_entries(const kernels::unpack_entries_arguments& arguments) const override;
+  void do_requantize_entries(const kernels::requantize_entries_arguments& arguments) const override;
   void do_compressor_pool(const kernels::compressor_pool_arguments& arguments) const override;
   void do_index_scores(const kernels::index_scores_arguments& arguments) const override;
   void do_attention(const kernels::attention_arguments& arguments) const override;
@@ -82,9 +83,10 @@ class timed_backend final : public kernels::backend {
 
   const kernels::backend& other_;
   clock now_;
-  mutable std::map<std::string, operation_time> operations_;
-  mutable std::map<std::pair<std::string, std::string>, operation_time> between_;
-  mutable const char* last_ = nullptr;  ///< the operation before; null: none since pause()
+  // By number: what is noted must cost little beside operations of a microsecond.
+  mutable std::vector<operation_time> operations_;
+  mutable std::vector<operation_time> between_;  ///< row after row: before, after
+  mutable std::optional<std::size_t> last_;  ///< the operation before; none since pause()
   mutable double last_end_ = 0;
 };
 

@@ -130,6 +130,9 @@ BOOST_AUTO_TEST_CASE(kernels_of_a_small_model) {
   std::size_t with_share = 0;
   for (const json& row : seen.at("rows")) with_share += row.at("numbers").count("share");
   BOOST_TEST(with_share > 20U);
+  std::size_t choices = 0;
+  for (const json& row : seen.at("rows")) choices += row.at("numbers").count("of_scoring");
+  BOOST_TEST(choices == 2U);  // of 64 keys, on one thread and on two
   const json one = bench({"kernels", "--like", tiny, "--rows", "3", "--entries", "64", "--only",
                           "^linear_fp4 .* 3 rows", "--seconds", "0.001", "--isa", "avx2",
                           "--threads", "1", "--stream-mib", "8", "--no-onednn"});
