@@ -58,6 +58,20 @@ inline std::size_t padded_columns(std::size_t k, std::size_t segments) {
   return columns;
 }
 
+/// Asks for the cache line of column k in the row that is `rows` later: rows are short, so that the
+/// processor's own prefetching starts anew for most of them. Once per line of codes.
+template <class Rows>
+HWY_INLINE void prefetch_later(const Rows& all, const typename Rows::cursor& at, std::size_t k,
+                               std::size_t rows) {
+  if constexpr (requires { all.bytes_to_later(rows); }) {
+    constexpr std::size_t bytes = Rows::bytes_per_block;
+    if (k % (block_size * std::max<std::size_t>(64 / bytes, 1)) != 0) return;
+    const std::size_t offset = k / block_size * bytes + all.bytes_to_later(rows);
+    __builtin_prefetch(
+        reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at.codes) + offset));
+  }
+}
+
 /// Writes block k of a chunk's row that begins at column `begin`.
 HWY_INLINE void store_block(const lanes16 (&values)[2], std::size_t k, std::size_t begin,
                             std::size_t padded, float* out) {

@@ -21,26 +21,33 @@ namespace cedar::kernels::cpu::HWY_NAMESPACE {
 /// Weight rows of the matrix-vector loop (accumulators: vector_rows * parts).
 inline constexpr std::size_t vector_rows = width == 16 ? 8 : 4;
 
-/// Asks for the cache line of column k in the row that is `rows` later: rows are short, so that the
-/// processor's own prefetching starts anew for most of them. Once per line of codes.
+/// Outputs that are computed one after another, as many as have their scales in common in FP8.
+inline constexpr std::size_t strip_outputs = 32;
+/// How far ahead codes are asked for: half a microsecond of decoding.
+inline constexpr std::size_t prefetch_bytes = 1024;
+
+/// Asks for the codes that are read prefetch_bytes after block k, once per cache line: of this row
+/// and, after its end, of the row that is `rows` later.
 template <class Rows>
-HWY_INLINE void prefetch_later(const Rows& all, const typename Rows::cursor& at, std::size_t k,
+HWY_INLINE void prefetch_ahead(const Rows& all, const typename Rows::cursor& at, std::size_t k,
                                std::size_t rows) {
   if constexpr (requires { all.bytes_to_later(rows); }) {
     constexpr std::size_t bytes = Rows::bytes_per_block;
     if (k % (block_size * std::max<std::size_t>(64 / bytes, 1)) != 0) return;
-    const std::size_t offset = k / block_size * bytes + all.bytes_to_later(rows);
+    std::size_t offset = k / block_size * bytes + prefetch_bytes;
+    if (offset >= all.bytes_to_later(1)) offset += all.bytes_to_later(rows - 1);
     __builtin_prefetch(
         reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(at.codes) + offset));
   }
 }
 
-/// Products of one segment [begin, end) of x with `vector_rows` weight rows.
+/// Products of one segment [begin, end) of x with `vector_rows` weight rows; what is read next are
+/// the rows that are `rows_ahead` later.
 template <class Weights>
 HWY_INLINE void multiply_segment(const Weights& weights,
                                  const typename Weights::cursor (&rows)[vector_rows],
                                  const float* x, std::size_t begin, std::size_t end,
-                                 four_vector (&sums)[vector_rows / 4]) {
+                                 std::size_t rows_ahead, four_vector (&sums)[vector_rows / 4]) {
   using decoder = weights_of<Weights>;
   lanes16 lanes[vector_rows];
   for (auto& row : lanes) row = zero_lanes();
@@ -58,7 +65,7 @@ HWY_INLINE void multiply_segment(const Weights& weights,
       decoder::block(rows[r], k, values);
       add(r, k, values);
     }
-    for (std::size_t r = 0; r < vector_rows; ++r) prefetch_later(weights, rows[r], k, vector_rows);
+    for (std::size_t r = 0; r < vector_rows; ++r) prefetch_ahead(weights, rows[r], k, rows_ahead);
   }
   if (k < end)
     for (std::size_t r = 0; r < vector_rows; ++r) {
@@ -72,27 +79,55 @@ HWY_INLINE void multiply_segment(const Weights& weights,
         add_lanes(lanes[4 * four], lanes[4 * four + 1], lanes[4 * four + 2], lanes[4 * four + 3]);
 }
 
-/// Outputs [first, last) of one row; x has its k elements in the order of the weights, zeros up to
-/// whole blocks.
+/// Sums of all segments.
+template <class Weights>
+HWY_INLINE void multiply_segments(const Weights& weights,
+                                  const typename Weights::cursor (&rows)[vector_rows],
+                                  const float* x, std::size_t k, std::size_t segments,
+                                  std::size_t rows_ahead, float (&out)[vector_rows]) {
+  const std::size_t length = k / segments;
+  four_vector total[vector_rows / 4];
+  multiply_segment(weights, rows, x, 0, length, rows_ahead, total);
+  for (std::size_t segment = 1; segment < segments; ++segment) {
+    four_vector sums[vector_rows / 4];
+    multiply_segment(weights, rows, x, segment * length, (segment + 1) * length, rows_ahead, sums);
+    for (std::size_t four = 0; four < vector_rows / 4; ++four)
+      total[four] = hn::Add(total[four], sums[four]);
+  }
+  for (std::size_t four = 0; four < vector_rows / 4; ++four)
+    hn::StoreU(total[four], four_tag{}, out + 4 * four);
+}
+
+/// Outputs [first, last) of one row, first a multiple of strip_outputs; x has its k elements in the
+/// order of the weights, zeros up to whole blocks.
+///
+/// A whole strip is read in `vector_rows` streams of neighbouring rows: the processor's own
+/// prefetching follows each of them, where single rows would end before it has begun.
 template <class Weights, class Sink>
 HWY_NOINLINE void multiply_vector(const Weights& weights, const float* x, std::size_t k,
                                   std::size_t first, std::size_t last, std::size_t segments,
                                   const Sink& sink) {
-  const std::size_t length = k / segments;
-  for (std::size_t o = first; o < last; o += vector_rows) {
-    typename Weights::cursor rows[vector_rows];
-    for (std::size_t r = 0; r < vector_rows; ++r) rows[r] = weights.row(std::min(o + r, last - 1));
-    four_vector total[vector_rows / 4];
-    multiply_segment(weights, rows, x, 0, length, total);
-    for (std::size_t segment = 1; segment < segments; ++segment) {
-      four_vector sums[vector_rows / 4];
-      multiply_segment(weights, rows, x, segment * length, (segment + 1) * length, sums);
-      for (std::size_t four = 0; four < vector_rows / 4; ++four)
-        total[four] = hn::Add(total[four], sums[four]);
+  constexpr std::size_t steps = strip_outputs / vector_rows;
+  std::size_t count = 0;
+  for (std::size_t o = first; o < last; o += count) {
+    count = std::min(strip_outputs, last - o);
+    const bool whole = count == strip_outputs;
+    float sums[strip_outputs];
+    for (std::size_t step = 0; step * vector_rows < count; ++step) {
+      const std::size_t start = whole ? step : step * vector_rows;
+      const std::size_t stride = whole ? steps : 1;
+      const std::size_t rows_ahead = !whole             ? vector_rows
+                                     : step + 1 < steps ? 1
+                                                        : strip_outputs - steps + 1;
+      typename Weights::cursor rows[vector_rows];
+      for (std::size_t r = 0; r < vector_rows; ++r)
+        rows[r] = weights.row(std::min(o + start + r * stride, last - 1));
+      float step_sums[vector_rows];
+      multiply_segments(weights, rows, x, k, segments, rows_ahead, step_sums);
+      for (std::size_t r = 0; r < vector_rows; ++r) sums[start + r * stride] = step_sums[r];
     }
-    for (std::size_t four = 0; four < vector_rows / 4; ++four)
-      if (o + 4 * four < last)
-        sink(0, o + 4 * four, std::min<std::size_t>(4, last - o - 4 * four), total[four]);
+    for (std::size_t four = 0; four < count; four += 4)
+      sink(0, o + four, std::min<std::size_t>(4, count - four), hn::LoadU(four_tag{}, sums + four));
   }
 }
 
@@ -150,11 +185,12 @@ HWY_NOINLINE void multiply_vector(const fp8_weight_rows& weights, const float* x
                                   std::size_t first, std::size_t last, std::size_t segments,
                                   const Sink& sink) {
   constexpr std::size_t strip = fp8_weight_rows::rows_per_scale;
+  static_assert(strip == strip_outputs);
   scratch memory;
   float* scaled = memory.take<float>(k);
   const exponents range = exponents_of(x, k);
   for (std::size_t o = first; o < last;) {
-    const std::size_t end = std::min(o / strip * strip + strip, last);
+    const std::size_t end = std::min(o + strip, last);
     if (scale_x(x, range, weights.row(o).scales, k, scaled))
       multiply_vector(unscaled_fp8_weight_rows(weights), scaled, k, o, end, segments, sink);
     else
@@ -185,7 +221,7 @@ HWY_INLINE void multiply_one_row(workers threads, const Rows& x, std::size_t k,
         store(arranged.part[p], row + i + 16 * half + width * p);
     }
   });
-  threads.split(outputs, vector_rows, output_cost(1, k),
+  threads.split(outputs, strip_outputs, output_cost(1, k),
                 [&](std::size_t first, std::size_t last)
                     HWY_ATTR { multiply_vector(weights, row, k, first, last, segments, sink); });
 }
