@@ -11,8 +11,6 @@
 #define CEDAR_KERNELS_CPU_INDEX_INL
 #endif
 
-#include <immintrin.h>
-
 #include "kernels/cpu/internal/index_query.hpp"
 #include "kernels/cpu/internal/lanes-inl.hpp"
 #include "kernels/cpu/internal/scratch.hpp"
