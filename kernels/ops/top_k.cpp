@@ -33,28 +33,39 @@ bool is_nan(bf16 score) {
   return (score.bits & 0x7fffU) > 0x7f80U;
 }
 
+struct key_bounds {
+  std::int16_t highest = lowest_key;
+  std::int16_t magnitude = 0;  ///< the largest: NaN has more than infinity
+};
+
+/// Maps `count` scores. Plain arrays and a count that is known where it matters: vector
+/// instructions.
+inline key_bounds map_scores(const bf16* scores, std::size_t count, std::int16_t* __restrict keys) {
+  std::int16_t highest = lowest_key;
+  std::int16_t magnitude = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int16_t key = key_of(scores[i]);
+    const auto size = static_cast<std::int16_t>(scores[i].bits & 0x7fff);
+    keys[i] = key;
+    highest = highest > key ? highest : key;
+    magnitude = magnitude > size ? magnitude : size;
+  }
+  return {highest, magnitude};
+}
+
 /// Maps a chunk; returns the highest key. Throws on NaN: `position(i)` is that of score i.
 template <class Position>
 std::int16_t map_keys(std::span<const bf16> scores, const Position& position,
                       std::array<std::int16_t, chunk>& keys) {
-  std::int16_t highest = lowest_key;
-  std::int16_t magnitude = 0;
-  const auto add = [&](std::size_t i) {
-    keys[i] = key_of(scores[i]);
-    highest = std::max(highest, keys[i]);
-    magnitude = std::max(magnitude, static_cast<std::int16_t>(scores[i].bits & 0x7fff));
-  };
-  if (scores.size() == chunk) {
-    for (std::size_t i = 0; i < chunk; ++i) add(i);  // vector instructions
-  } else {
-    for (std::size_t i = 0; i < scores.size(); ++i) add(i);
-  }
-  if (magnitude > 0x7f80) {
+  const key_bounds bounds = scores.size() == chunk
+                                ? map_scores(scores.data(), chunk, keys.data())
+                                : map_scores(scores.data(), scores.size(), keys.data());
+  if (bounds.magnitude > 0x7f80) {
     const auto bad = std::ranges::find_if(scores, is_nan);
     const auto index = static_cast<std::size_t>(bad - scores.begin());
     CEDAR_REQUIRE(false, "score of position " + std::to_string(position(index)) + " is NaN");
   }
-  return highest;
+  return bounds.highest;
 }
 
 /// The k best of items that are offered in ascending order of their index.
