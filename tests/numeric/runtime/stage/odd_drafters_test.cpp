@@ -176,7 +176,7 @@ BOOST_DATA_TEST_CASE(draft_alike, data::make(drafters), one) {
   const tbb::global_control enough(tbb::global_control::max_allowed_parallelism, 8);
   const auto divided = kernels::make_cpu_backend(3, 1);
   const std::int64_t supported = hwy::SupportedTargets();
-  for (const std::int64_t target : {HWY_AVX2, HWY_AVX3}) {
+  for (const std::int64_t target : {HWY_AVX2, HWY_AVX3, HWY_AVX3_DL}) {
     if ((supported & target) == 0) continue;
     hwy::GetChosenTarget().Update(target);
     BOOST_TEST((run(**source, *divided, taps, 5) == together), hwy::TargetName(target));
