@@ -125,8 +125,11 @@ HWY_NOINLINE void score_keys(const scoring& s, std::size_t begin, std::size_t en
     const std::byte* key = nullptr;
     for (std::size_t lane = 0; lane < group_keys; ++lane) {
       if (lane < count) key = walk.take(first + lane + 1 == end);
-      if (first + lane + group_keys < end)
-        __builtin_prefetch(ahead.take(first + lane + group_keys + 1 == end) + bytes);
+      if (first + lane + group_keys < end) {
+        const std::byte* later = ahead.take(first + lane + group_keys + 1 == end);
+        __builtin_prefetch(later);
+        __builtin_prefetch(later + bytes - 1);
+      }
       place_key(s.integers, group, lane, key);
     }
     if (!exact(s.integers, group)) continue;
