@@ -68,7 +68,7 @@ void print_row(const bench_row& row) {
 
 std::unique_ptr<product_library> open_other(const options& chosen) {
   if (chosen.no_onednn) return nullptr;
-  auto opened = product_library::open(product_module_path());
+  auto opened = product_library::open(product_module_path(), chosen.machine.isa == "avx2");
   if (opened) return std::move(*opened);
   fmt::print(stderr, "cedar: without oneDNN beside ours: {}\n", opened.error().message);
   return nullptr;

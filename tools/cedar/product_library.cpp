@@ -10,8 +10,8 @@ std::filesystem::path product_module_path() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "cedar-onednn.so";
 }
 
-result<std::unique_ptr<product_library>> product_library::open(
-    const std::filesystem::path& module) {
+result<std::unique_ptr<product_library>> product_library::open(const std::filesystem::path& module,
+                                                               bool narrow) {
   void* const opened = ::dlopen(module.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (opened == nullptr) return fail(errc::not_found, ::dlerror());
   const auto api_of =
@@ -20,6 +20,8 @@ result<std::unique_ptr<product_library>> product_library::open(
     ::dlclose(opened);
     return fail(errc::not_found, module.string() + " is not a module of this program");
   }
+  if (narrow && api_of()->keep_to_avx2() != 0)
+    return fail(errc::refused, std::string(api_of()->name()) + " does not keep to AVX2");
   return std::unique_ptr<product_library>(new product_library(*api_of()));
 }
 

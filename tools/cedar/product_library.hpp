@@ -16,8 +16,10 @@ namespace cedar::tools {
 
 class product_library {
  public:
-  /// Error not_found: no such module, or none that can be loaded; the text says why.
-  static result<std::unique_ptr<product_library>> open(const std::filesystem::path& module);
+  /// With `narrow` nothing beyond AVX2. Errors: not_found: no such module, or none that can be
+  /// loaded; refused: the library has begun with more than AVX2. The text says why.
+  static result<std::unique_ptr<product_library>> open(const std::filesystem::path& module,
+                                                       bool narrow);
   product_library(const product_library&) = delete;
   product_library& operator=(const product_library&) = delete;
 

@@ -72,6 +72,10 @@ const char* name() {
   return text.c_str();
 }
 
+int keep_to_avx2() {
+  return dnnl::set_max_cpu_isa(dnnl::cpu_isa::avx2) == dnnl::status::success ? 0 : 1;
+}
+
 cedar_product* make(size_t n, size_t o, size_t k, int threads) {
   try {
     return new cedar_product(static_cast<memory::dim>(n), static_cast<memory::dim>(o),
@@ -97,6 +101,6 @@ void release(cedar_product* made) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const cedar_product_api* cedar_product_api_of() {
-  static const cedar_product_api api{name, make, run, release};
+  static const cedar_product_api api{name, keep_to_avx2, make, run, release};
   return &api;
 }

@@ -11,6 +11,8 @@ typedef struct cedar_product cedar_product;
 
 typedef struct cedar_product_api {
   const char* (*name)(void);
+  /* Nothing beyond AVX2 from now on; before the first make(). 0 if that is so. */
+  int (*keep_to_avx2)(void);
   /* y [n, o] = x [n, k] * w^T of binary32 on `threads` threads, with weights of small numbers laid
      out as the library prefers. Null if it refuses. */
   cedar_product* (*make)(size_t n, size_t o, size_t k, int threads);
