@@ -16,10 +16,6 @@ using kernels::matrix_view;
 
 namespace {
 
-double as_bytes(std::size_t bytes) {
-  return static_cast<double>(bytes);
-}
-
 /// `count` entries, of which some thousands differ.
 matrix_view<std::byte> packed(bench_memory& memory, const kernels::backend& backend,
                               entry_format format, std::size_t width, std::size_t count) {

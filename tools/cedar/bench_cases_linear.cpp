@@ -36,10 +36,6 @@ struct shape {
   }
 };
 
-double as_bytes(std::size_t bytes) {
-  return static_cast<double>(bytes);
-}
-
 kernels::fp8_rows_view quantised(bench_memory& memory, const kernels::backend& backend,
                                  std::size_t n, std::size_t k) {
   const auto codes = memory.zeros<std::uint8_t>(n, k);

@@ -13,10 +13,6 @@ using kernels::matrix_view;
 
 namespace {
 
-double as_bytes(std::size_t bytes) {
-  return static_cast<double>(bytes);
-}
-
 /// Rows of numbers, in turns if they are many.
 turns<bf16> inputs(bench_memory& memory, std::size_t rows, std::size_t cols) {
   return memory.taking_turns<bf16>(

@@ -14,10 +14,6 @@ using kernels::matrix_view;
 
 namespace {
 
-double as_bytes(std::size_t bytes) {
-  return static_cast<double>(bytes);
-}
-
 kernel_case rope_2d_case(std::size_t heads, std::size_t head_dim, std::size_t n) {
   return {"rope_2d", fmt::format("{} heads x {}, {}", heads, head_dim, rows_text(n)),
           [=](bench_memory& memory, const backend&) -> kernel_call {

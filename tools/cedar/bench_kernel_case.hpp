@@ -46,6 +46,9 @@ struct case_sizes {
   std::vector<std::size_t> entries{4096, 65536, 262144, 1048576};  ///< in the global cache
 };
 
+inline double as_bytes(std::size_t bytes) {
+  return static_cast<double>(bytes);
+}
 /// "1 row", "64 rows".
 std::string rows_text(std::size_t n);
 

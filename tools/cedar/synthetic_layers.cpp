@@ -47,12 +47,12 @@ model::model_config with_experts(model::model_config config, std::uint32_t exper
 }
 
 template <class T>
-std::size_t of(matrix_view<T> view) {
+std::size_t view_bytes(matrix_view<T> view) {
   return view.rows * view.cols * sizeof(T);
 }
 template <class Weight>
 std::size_t codes_and_scales(const Weight& weight) {
-  return of(weight.codes) + of(weight.scales);
+  return view_bytes(weight.codes) + view_bytes(weight.scales);
 }
 
 }  // namespace
@@ -264,18 +264,18 @@ double synthetic_layers::bytes_to_read(std::uint32_t layer) const {
   const model::model_config& c = config_;
   const model::attention_weights& a = layers_[layer].attention;
   const model::moe_weights& m = layers_[layer].moe;
-  std::size_t out = of(a.hc.fn) + codes_and_scales(a.wq_a) + codes_and_scales(a.wq_b) +
+  std::size_t out = view_bytes(a.hc.fn) + codes_and_scales(a.wq_a) + codes_and_scales(a.wq_b) +
                     codes_and_scales(a.wkv) + codes_and_scales(a.wo_a) + codes_and_scales(a.wo_b);
   if (a.indexer) {
-    out += codes_and_scales(a.indexer->wq_b) + of(a.indexer->weights_proj);
-    if (a.indexer->wk) out += of(*a.indexer->wk);
+    out += codes_and_scales(a.indexer->wq_b) + view_bytes(a.indexer->weights_proj);
+    if (a.indexer->wk) out += view_bytes(*a.indexer->wk);
   }
   if (a.compressor) {
-    out += of(a.compressor->wkv);
-    if (a.compressor->wgate) out += of(*a.compressor->wgate);
+    out += view_bytes(a.compressor->wkv);
+    if (a.compressor->wgate) out += view_bytes(*a.compressor->wgate);
   }
-  out += of(m.hc.fn) + of(m.gate) + codes_and_scales(m.shared.w1) + codes_and_scales(m.shared.w2) +
-         codes_and_scales(m.shared.w3);
+  out += view_bytes(m.hc.fn) + view_bytes(m.gate) + codes_and_scales(m.shared.w1) +
+         codes_and_scales(m.shared.w2) + codes_and_scales(m.shared.w3);
   for (std::uint32_t i = 0; i < c.experts_per_token; ++i)
     out += codes_and_scales(m.experts[i].w1) + codes_and_scales(m.experts[i].w2) +
            codes_and_scales(m.experts[i].w3);
