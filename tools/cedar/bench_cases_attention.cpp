@@ -66,7 +66,7 @@ kernel_case attention_case(const model::model_config& c, std::size_t n, std::siz
 }
 
 /// Keys that follow each other, as in a page of the cache.
-constexpr std::size_t keys_of_page = 128;
+constexpr std::size_t keys_of_page = 64;
 
 /// Keys, and the query of a row.
 struct index_inputs {
