@@ -254,10 +254,19 @@ result<void> synthetic_layers::run(const kernels::backend& backend, std::uint32_
   const model::residual_out out{scratch_.take<bf16>(1, rows_.cols),
                                 scratch_.take<float>(1, config_.streams)};
   const stage::layer_runner runner(config_, schedule_, layer, layers_[layer]);
-  const auto done =
-      runner.run(context, rows, selections, overrides, {rows_.rows_from(next_row_, 1), pre_}, out);
+  const auto attention_frame = model::take_frame(scratch_, config_, 1);
+  const auto moe_frame = model::take_frame(scratch_, config_, 1);
+  const model::residual in =
+      runner.open(context, rows, {rows_.rows_from(next_row_, 1), pre_}, out, attention_frame);
+  const auto half =
+      runner.begin_attention(context, rows, selections, overrides, in, attention_frame, false);
+  if (half) {
+    runner.end_attention(context, rows, selections, *half, out, moe_frame);
+    runner.run_moe(context, overrides, moe_frame, {out.streams, out.pre}, out, nullptr);
+  }
   sequence_.truncate(positions_);
-  return done;
+  if (!half) return fail(half.error());
+  return {};
 }
 
 double synthetic_layers::bytes_to_read(std::uint32_t layer) const {
