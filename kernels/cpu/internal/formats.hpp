@@ -32,13 +32,14 @@ constexpr std::array<float, 256> make_e4m3_values() {
   return values;
 }
 
-/// Row b: the sixteen E2M1 values times 2^(b-127); what is too large is infinite.
+/// Row b: the sixteen E2M1 values times 2^(b-127); what is too large is infinite,
+/// row 255 is NaN.
 using e2m1_table = std::array<float, 16>;
 constexpr std::array<e2m1_table, 256> make_e2m1_values() {
   constexpr float magnitudes[8] = {0.0F, 0.5F, 1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 6.0F};
   constexpr auto scales = make_e8m0_values();
   std::array<e2m1_table, 256> values{};
-  for (std::size_t b = 0; b < 256; ++b)
+  for (std::size_t b = 0; b < 255; ++b)
     for (std::size_t code = 0; code < 8; ++code) {
       const bool overflows = magnitudes[code] * (scales[b] * 0.25F) >= 0x1p126F;
       const float value =
@@ -46,6 +47,7 @@ constexpr std::array<e2m1_table, 256> make_e2m1_values() {
       values[b][code] = value;
       values[b][code + 8] = -value;
     }
+  values[255].fill(scales[255]);
   return values;
 }
 
