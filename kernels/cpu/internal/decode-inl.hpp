@@ -139,6 +139,7 @@ struct fp8_weight_rows : whole_blocks {
 
 /// The same without scales: a block is codes * 2^-8.
 struct unscaled_fp8_weight_rows : fp8_weight_rows {
+  explicit unscaled_fp8_weight_rows(const fp8_weight_rows& rows) : fp8_weight_rows(rows) {}
   static HWY_INLINE void block(const cursor& at, std::size_t k, lanes16 (&out)[2]) {
     widen_e4m3(at.codes + k, out);
   }
