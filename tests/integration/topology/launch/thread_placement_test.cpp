@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "runtime/model/config.hpp"
+#include "tests/integration/support/golden_prompt.hpp"
 #include "tests/integration/support/program.hpp"
 #include "tests/integration/support/topology_text.hpp"
 #include "topology/launch/cluster.hpp"
