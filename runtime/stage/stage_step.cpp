@@ -233,6 +233,7 @@ result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::
       if (const auto entered = enter_decoder(probes); !entered) return entered;
     if (active().count() == 0) {  // the whole step belongs to the encoder
       if (parts_.schedule[layer_].index_source == layer_) selections_.by_source[layer_].clear();
+      if (parts_.schedule[layer_].makes_candidates) selections_.candidates.clear();
       send_shared(out);
       make_taps(probes, out);
       return {};

@@ -24,7 +24,7 @@ constexpr std::string_view back_device = "cpu1: {node: node1, kind: cpu";
 
 /// The two-process topology with `rest` in the entry of its second device.
 std::string with_back(const std::string& rest) {
-  std::string text = topology_text({});
+  std::string text = topology_text({.model = checkpoint_of("cedar-tiny").string()});
   const std::size_t at = text.find(back_device);
   BOOST_REQUIRE(at != std::string::npos);
   return text.insert(at + back_device.size(), ", " + rest);
