@@ -8,6 +8,7 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <cstdlib>
+#include <set>
 
 #include "tests/integration/support/golden_prompt.hpp"
 #include "tests/integration/support/program.hpp"
@@ -44,10 +45,17 @@ struct quickstart {
     more.insert(more.begin(), file.string());
     return more;
   }
-  /// As the keys of its terminal do.
+  /// As the keys of its terminal do; those born meanwhile are told, too.
   void interrupt(int number) {
-    for (const pid_t pid : script.processes())
-      if (::getpgid(pid) == ::getpgid(script.pid())) ::kill(pid, number);
+    std::set<pid_t> told;
+    for (bool more = true; more;) {
+      more = false;
+      for (const pid_t pid : script.processes()) {
+        if (::getpgid(pid) != ::getpgid(script.pid()) || !told.insert(pid).second) continue;
+        ::kill(pid, number);
+        more = true;
+      }
+    }
   }
   void check_end(int code) {
     BOOST_REQUIRE_MESSAGE(script.wait_end(), script.output() << script.errors());
