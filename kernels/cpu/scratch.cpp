@@ -10,7 +10,7 @@ namespace cedar::kernels::cpu {
 
 namespace {
 
-constexpr std::size_t block_bytes = std::size_t{1} << 20;
+constexpr std::size_t least_block_bytes = std::size_t{1} << 20;
 
 struct stack_of_blocks {
   std::vector<buffer> blocks;
@@ -40,7 +40,8 @@ void* scratch::take_bytes(std::size_t bytes) {
     ++stack.block;
     stack.used = 0;
   }
-  if (stack.block == stack.blocks.size()) stack.blocks.emplace_back(std::max(rounded, block_bytes));
+  if (stack.block == stack.blocks.size())
+    stack.blocks.emplace_back(std::max(rounded, least_block_bytes));
   return stack.blocks[stack.block].data() + std::exchange(stack.used, stack.used + rounded);
 }
 
