@@ -165,8 +165,12 @@ BOOST_AUTO_TEST_CASE(threads_run_where_they_are_placed) {
     std::vector<int> nice;
   } seen;
   std::thread caller([&] {
+    const auto threads_seen = [&] {
+      const std::scoped_lock lock(seen.mutex);
+      return seen.threads.size();
+    };
     // The caller alone would take every run: until another thread comes, runs take a while.
-    for (int round = 0; round < 200 && seen.threads.size() < 2; ++round)
+    for (int round = 0; round < 200 && threads_seen() < 2; ++round)
       arena->on_slots(
           4,
           [](void* context) {
