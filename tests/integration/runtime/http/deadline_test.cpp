@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(frees_what_runs_and_what_waits) {
 
 BOOST_AUTO_TEST_CASE(ends_every_request_of_a_burst) {
   http::server_options options = server_options_of_tests();
-  options.request_limit = 1s;
+  options.request_limit = 3s;  // what answers after the burst has it, too
   options.admitted.requests_max = 8;
   world one(options);
   std::vector<std::future<std::pair<int, std::chrono::steady_clock::duration>>> replies;
@@ -168,7 +168,7 @@ BOOST_AUTO_TEST_CASE(ends_every_request_of_a_burst) {
   for (auto& reply : replies) {
     const auto [status, took] = reply.get();
     ++counts[status];
-    BOOST_TEST((took < 1s + patience / 4));  // a loaded machine takes its time
+    BOOST_TEST((took < 3s + patience / 4));  // a loaded machine takes its time
   }
   BOOST_TEST(counts[200] + counts[429] + counts[503] == 80);
   BOOST_TEST(counts[429] > 0);
