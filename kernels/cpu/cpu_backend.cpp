@@ -17,7 +17,9 @@ namespace {
 class cpu_backend final : public backend {
  public:
   cpu_backend(std::uint32_t threads, std::size_t grain, const thread_placement& placement)
-      : places_(placement), arena_(cpu::slot_arena::make(threads, &places_)), grain_(grain) {}
+      : places_(placement),
+        arena_(cpu::slot_arena::make(threads, places_.wanted() ? &places_ : nullptr)),
+        grain_(grain) {}
 
   std::string_view name() const noexcept override { return "cpu"; }
 
@@ -102,7 +104,7 @@ class cpu_backend final : public backend {
   void do_add(const add_arguments& arguments) const override { cpu::add(arguments, threads()); }
 
   cpu::workers threads() const {
-    places_.take_this_thread();
+    if (places_.wanted()) places_.take_this_thread();
     return {arena_.get(), grain_};
   }
 

@@ -10,6 +10,12 @@ namespace cedar::kernels::cpu {
 class thread_places {
  public:
   explicit thread_places(const thread_placement& placement);
+  ~thread_places();
+  thread_places(const thread_places&) = delete;
+  thread_places& operator=(const thread_places&) = delete;
+
+  /// Whether anything is asked for: else no thread needs to come here.
+  bool wanted() const noexcept { return id_ != 0; }
 
   /// Places the calling thread, unless it was placed here last.
   void take_this_thread() const noexcept;
