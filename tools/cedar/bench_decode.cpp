@@ -10,13 +10,12 @@
 #include <filesystem>
 #include <memory>
 
-#include "kernels/registry/registry.hpp"
-#include "runtime/local/local_engine.hpp"
 #include "tools/cedar/bench.hpp"
 #include "tools/cedar/bench_breakdown.hpp"
 #include "tools/cedar/bench_ceilings.hpp"
 #include "tools/cedar/bench_report.hpp"
 #include "tools/cedar/pipeline.hpp"
+#include "tools/cedar/watched_model.hpp"
 
 namespace cedar::tools {
 
@@ -78,22 +77,11 @@ class decode_bench {
   explicit decode_bench(const options& chosen) : chosen_(chosen) {}
 
   result<void> open() {
-    backend_ = kernels::make_backend("cpu", {chosen_.threads});
-    if (!backend_)
-      return fail(errc::refused, "the cpu backend needs a processor with AVX2, FMA and F16C");
-    watched_ = std::make_unique<timed_backend>(*backend_);
-    auto source = stage::model_source::open(chosen_.model);
-    if (!source) return fail(source.error());
-    source_ = std::move(*source);
-    const local::engine_options with{.rows_per_step = std::max(128U, chosen_.requests),
-                                     .requests_max = chosen_.requests};
-    for (auto [engine, backend] :
-         {std::pair{&plain_, static_cast<const kernels::backend*>(backend_.get())},
-          std::pair{&counted_, static_cast<const kernels::backend*>(watched_.get())}}) {
-      auto made = local::local_engine::open(*source_, *backend, with);
-      if (!made) return fail(made.error());
-      *engine = std::move(*made);
-    }
+    auto opened = watched_model::open(
+        chosen_.model, chosen_.threads,
+        {.rows_per_step = std::max(128U, chosen_.requests), .requests_max = chosen_.requests});
+    if (!opened) return fail(opened.error());
+    model_ = std::move(*opened);
     return {};
   }
 
@@ -109,11 +97,12 @@ class decode_bench {
     std::vector<double> first_us, step_us, watched_us;
     bench_report parts;
     double inside = 0;
-    const std::uint32_t vocabulary = source_->config().vocabulary;
+    const std::uint32_t vocabulary = model_.source->config().vocabulary;
     for (std::uint32_t round = 0; round <= chosen_.repeat; ++round) {
-      const auto plain = generate(*plain_, chosen_, vocabulary, round, nullptr);
+      const auto plain = generate(*model_.plain, chosen_, vocabulary, round, nullptr);
       if (!plain) return fail(plain.error());
-      const auto counted = generate(*counted_, chosen_, vocabulary, round, watched_.get());
+      const auto counted =
+          generate(*model_.counted, chosen_, vocabulary, round, model_.watched.get());
       if (!counted) return fail(counted.error());
       if (counted->tokens != plain->tokens)
         return fail(errc::mismatch, "a backend that is watched gives other tokens");
@@ -123,7 +112,7 @@ class decode_bench {
       watched_us.push_back(counted->decoding * 1e6 / counted->steps);
       if (watched_us.back() > std::ranges::min(watched_us)) continue;
       parts = {};
-      inside = add_breakdown(parts, "decode step", *watched_,
+      inside = add_breakdown(parts, "decode step", *model_.watched,
                              {counted->decoding, static_cast<double>(counted->steps)});
     }
     add_times(report, std::move(first_us), std::move(step_us), std::move(watched_us), inside);
@@ -146,11 +135,7 @@ class decode_bench {
   }
 
   const options& chosen_;
-  std::unique_ptr<kernels::backend> backend_;
-  std::unique_ptr<timed_backend> watched_;
-  std::unique_ptr<stage::model_source> source_;
-  std::unique_ptr<local::local_engine> plain_;
-  std::unique_ptr<local::local_engine> counted_;
+  watched_model model_;
 };
 
 void print(const bench_report& report) {

@@ -10,13 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "kernels/registry/registry.hpp"
-#include "runtime/local/local_engine.hpp"
 #include "tools/cedar/bench.hpp"
 #include "tools/cedar/bench_breakdown.hpp"
 #include "tools/cedar/bench_ceilings.hpp"
 #include "tools/cedar/bench_report.hpp"
 #include "tools/cedar/pipeline.hpp"
+#include "tools/cedar/watched_model.hpp"
 
 namespace cedar::tools {
 
@@ -61,19 +60,10 @@ class prefill_bench {
   explicit prefill_bench(const options& chosen) : chosen_(chosen) {}
 
   result<void> open() {
-    backend_ = kernels::make_backend("cpu", {chosen_.threads});
-    if (!backend_)
-      return fail(errc::refused, "the cpu backend needs a processor with AVX2, FMA and F16C");
-    watched_ = std::make_unique<timed_backend>(*backend_);
-    auto source = stage::model_source::open(chosen_.model);
-    if (!source) return fail(source.error());
-    source_ = std::move(*source);
-    auto plain = local::local_engine::open(*source_, *backend_, {chosen_.rows_per_step, 1, 0});
-    if (!plain) return fail(plain.error());
-    plain_ = std::move(*plain);
-    auto counted = local::local_engine::open(*source_, *watched_, {chosen_.rows_per_step, 1, 0});
-    if (!counted) return fail(counted.error());
-    counted_ = std::move(*counted);
+    auto opened =
+        watched_model::open(chosen_.model, chosen_.threads, {chosen_.rows_per_step, 1, 0});
+    if (!opened) return fail(opened.error());
+    model_ = std::move(*opened);
     return {};
   }
 
@@ -84,7 +74,7 @@ class prefill_bench {
     std::vector<std::vector<double>> ratios(chosen_.modes.size());
     for (std::uint32_t round = 0; round <= chosen_.repeat; ++round)
       for (std::size_t i = 0; i < chosen_.modes.size(); ++i) {
-        const auto ms = time_prompt(*plain_, prompt(round), mode(i), chosen_.threads);
+        const auto ms = time_prompt(*model_.plain, prompt(round), mode(i), chosen_.threads);
         if (!ms) return fail(ms.error());
         if (round == 0) continue;
         times[i].push_back(*ms * 1e3);
@@ -106,31 +96,27 @@ class prefill_bench {
     double least = INFINITY;
     bench_report quickest;
     for (std::uint32_t round = 0; round < chosen_.repeat; ++round) {
-      watched_->reset();
-      const auto ms = time_prompt(*counted_, prompt(round), mode(index), 0);
+      model_.watched->reset();
+      const auto ms = time_prompt(*model_.counted, prompt(round), mode(index), 0);
       if (!ms) return fail(ms.error());
       if (*ms >= least) continue;
       least = *ms;
       quickest = {};
-      add_breakdown(quickest, prefix_of(chosen_.modes[index]), *watched_, {*ms * 1e-3, 1});
+      add_breakdown(quickest, prefix_of(chosen_.modes[index]), *model_.watched, {*ms * 1e-3, 1});
     }
     to.rows.insert(to.rows.end(), quickest.rows.begin(), quickest.rows.end());
     return {};
   }
 
   std::vector<token_id> prompt(std::uint32_t round) const {
-    return synthetic_prompt(chosen_.prompt_tokens, source_->config().vocabulary, round);
+    return synthetic_prompt(chosen_.prompt_tokens, model_.source->config().vocabulary, round);
   }
   prefill_mode mode(std::size_t index) const {
     return *session::prefill_mode_of(chosen_.modes[index]);
   }
 
   const options& chosen_;
-  std::unique_ptr<kernels::backend> backend_;
-  std::unique_ptr<timed_backend> watched_;
-  std::unique_ptr<stage::model_source> source_;
-  std::unique_ptr<local::local_engine> plain_;
-  std::unique_ptr<local::local_engine> counted_;
+  watched_model model_;
 };
 
 bench_report report_of(const options& chosen, const measured& found) {
