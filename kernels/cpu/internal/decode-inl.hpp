@@ -137,13 +137,26 @@ struct fp8_weight_rows : whole_blocks {
   HWY_INLINE std::size_t bytes_to_later(std::size_t rows) const { return rows * view.codes.stride; }
 };
 
-/// The same without scales: a block is codes * 2^-8.
+/// The same without scales: a block is codes * 2^-exponent.
 struct unscaled_fp8_weight_rows : fp8_weight_rows {
+  static constexpr std::int32_t exponent = 8;
   explicit unscaled_fp8_weight_rows(const fp8_weight_rows& rows) : fp8_weight_rows(rows) {}
   static HWY_INLINE void block(const cursor& at, std::size_t k, lanes16 (&out)[2]) {
     widen_e4m3(at.codes + k, out);
   }
 };
+
+#if HWY_TARGET > HWY_AVX3
+/// The same as subnormal_e4m3 gives them.
+struct subnormal_fp8_weight_rows : fp8_weight_rows {
+  using weight_order = even_odd_order;
+  static constexpr std::int32_t exponent = 120;
+  explicit subnormal_fp8_weight_rows(const fp8_weight_rows& rows) : fp8_weight_rows(rows) {}
+  static HWY_INLINE void arranged_block(const cursor& at, std::size_t k, lanes16 (&out)[2]) {
+    subnormal_e4m3(at.codes + k, out);
+  }
+};
+#endif
 
 struct fp4_weight_rows : e2m1_e8m0_format {
   using cursor = coded_cursor;

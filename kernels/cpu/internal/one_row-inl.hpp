@@ -10,9 +10,11 @@
 #endif
 
 #include <algorithm>
+#include <bit>
 
 #include "kernels/cpu/internal/decode-inl.hpp"
 #include "kernels/cpu/internal/scratch.hpp"
+#include "kernels/cpu/internal/subnormals.hpp"
 #include "kernels/cpu/internal/workers.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -131,6 +133,15 @@ HWY_NOINLINE void multiply_vector(const Weights& weights, const float* x, std::s
   }
 }
 
+/// Stores 32 elements of x in the order of weights.
+template <class Order>
+HWY_INLINE void store_arranged(const lanes16 (&values)[2], float* to) {
+  for (std::size_t half = 0; half < 2; ++half) {
+    const lanes16 arranged = Order::arrange(values[half]);
+    for (std::size_t p = 0; p < parts; ++p) store(arranged.part[p], to + 16 * half + width * p);
+  }
+}
+
 // ---- scales moved from FP8 weights to x --------------------------------------------------------
 
 /// Biased exponents of numbers, zeros not counted.
@@ -156,8 +167,10 @@ HWY_INLINE exponents exponents_of(const float* x, std::size_t count) {
           hn::GetLane(hn::MaxOfLanes(integers, highest))};
 }
 
-/// x times the scales of a strip of weights, or false if that may round: products are the same as
-/// of scaled weights, and so all sums, where scaled x are zeros and normal numbers.
+/// x times the scales of a strip of weights that are without them, or false if that may round:
+/// products are the same as of scaled weights, and so all sums, where scaled x are zeros and normal
+/// numbers.
+template <class Unscaled>
 HWY_INLINE bool scale_x(const float* x, const exponents& range, const std::uint8_t* scales,
                         std::size_t k, float* out) {
   std::uint8_t smallest = 255;
@@ -166,37 +179,56 @@ HWY_INLINE bool scale_x(const float* x, const exponents& range, const std::uint8
     smallest = std::min(smallest, scales[block]);
     largest = std::max(largest, scales[block]);
   }
-  // An unscaled block is codes * 2^-8: the factor of scale byte b is 2^(b - 127 + 8).
-  constexpr std::int32_t bias = 127 - 8;
+  // An unscaled block is codes * 2^-exponent: the factor of scale byte b is 2^(b - bias).
+  constexpr std::int32_t bias = 127 - Unscaled::exponent;
   constexpr std::int32_t largest_scale = 127 + bias;
   if (range.lowest < 1 || range.highest > 254 || largest > largest_scale ||
       range.lowest + smallest - bias < 1 || range.highest + largest - bias > 254)
     return false;
+  constexpr float unit = std::bit_cast<float>((127 + Unscaled::exponent) << 23);
   for (std::size_t i = 0; i < k; i += block_size) {
-    const f32_vector factor = set(e8m0_values[scales[i / block_size]] * 256.0F);
+    const f32_vector factor = set(e8m0_values[scales[i / block_size]] * unit);
     for (std::size_t at = i; at < i + block_size; at += width)
       store(hn::Mul(load(x + at), factor), out + at);
   }
   return true;
 }
 
-template <class Sink>
-HWY_NOINLINE void multiply_vector(const fp8_weight_rows& weights, const float* x, std::size_t k,
-                                  std::size_t first, std::size_t last, std::size_t segments,
-                                  const Sink& sink) {
+/// Outputs [first, last) by weights without their scales, strip by strip where x can take them.
+template <class Unscaled, class Sink>
+HWY_INLINE void multiply_strips(const fp8_weight_rows& weights, const float* x, std::size_t k,
+                                std::size_t first, std::size_t last, std::size_t segments,
+                                const Sink& sink) {
   constexpr std::size_t strip = fp8_weight_rows::rows_per_scale;
   static_assert(strip == strip_outputs);
   scratch memory;
+  float* arranged = memory.take<float>(k);
   float* scaled = memory.take<float>(k);
+  lanes16 values[2];
+  for (std::size_t i = 0; i < k; i += block_size) {
+    load_block(x + i, values);
+    store_arranged<typename weights_of<Unscaled>::order>(values, arranged + i);
+  }
   const exponents range = exponents_of(x, k);
   for (std::size_t o = first; o < last;) {
     const std::size_t end = std::min(o + strip, last);
-    if (scale_x(x, range, weights.row(o).scales, k, scaled))
-      multiply_vector(unscaled_fp8_weight_rows(weights), scaled, k, o, end, segments, sink);
+    if (scale_x<Unscaled>(arranged, range, weights.row(o).scales, k, scaled))
+      multiply_vector(Unscaled(weights), scaled, k, o, end, segments, sink);
     else
       multiply_vector<fp8_weight_rows>(weights, x, k, o, end, segments, sink);
     o = end;
   }
+}
+
+template <class Sink>
+HWY_NOINLINE void multiply_vector(const fp8_weight_rows& weights, const float* x, std::size_t k,
+                                  std::size_t first, std::size_t last, std::size_t segments,
+                                  const Sink& sink) {
+#if HWY_TARGET > HWY_AVX3
+  if (subnormals_are_quick())
+    return multiply_strips<subnormal_fp8_weight_rows>(weights, x, k, first, last, segments, sink);
+#endif
+  multiply_strips<unscaled_fp8_weight_rows>(weights, x, k, first, last, segments, sink);
 }
 
 // ---- the whole product -------------------------------------------------------------------------
@@ -215,11 +247,7 @@ HWY_INLINE void multiply_one_row(workers threads, const Rows& x, std::size_t k,
   scratch memory;
   float* row = memory.take<float>((k + block_size - 1) / block_size * block_size);
   for_each_block(x, x.row(0), 0, k, [&](std::size_t i, const lanes16(&values)[2]) HWY_ATTR {
-    for (std::size_t half = 0; half < 2; ++half) {
-      const lanes16 arranged = weights_of<Weights>::order::arrange(values[half]);
-      for (std::size_t p = 0; p < parts; ++p)
-        store(arranged.part[p], row + i + 16 * half + width * p);
-    }
+    store_arranged<typename weights_of<Weights>::order>(values, row + i);
   });
   threads.split(outputs, strip_outputs, output_cost(1, k),
                 [&](std::size_t first, std::size_t last)
