@@ -49,6 +49,7 @@ const layer_table& layers() {
       {"runtime/image", {"runtime/base"}},
       {"kernels/reference", {"kernels/ops"}},
       {"kernels/cpu", {"kernels/ops"}},
+      {"kernels/cuda", {"kernels/ops"}},
 
       {"runtime/base", {"kernels/base"}},
       {"kernels/ops", {"kernels/base"}},

@@ -35,7 +35,7 @@ const std::vector<confined> confined_includes = {
     {"dnnl", {"tools/cedar/onednn/"}},
     {"cuda", {"kernels/cuda/"}},
     {"nccl", {"kernels/cuda/"}},
-    {"boost/", {"runtime/http/"}},
+    {"boost/", {"runtime/http/", "kernels/cuda/emulation/"}},
     {"prometheus/", {"runtime/http/"}},
     {"png.h", {"runtime/image/"}},
     {"turbojpeg.h", {"runtime/image/"}},

@@ -22,7 +22,7 @@ pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
 pkg_check_modules(TURBOJPEG REQUIRED IMPORTED_TARGET libturbojpeg)
 pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)
 if(CEDAR_TESTS)
-  find_package(Boost 1.74 REQUIRED COMPONENTS unit_test_framework)
+  find_package(Boost 1.74 REQUIRED COMPONENTS context unit_test_framework)
 endif()
 
 if(CEDAR_ACTORS)
