@@ -49,7 +49,8 @@ const layer_table& layers() {
       {"runtime/image", {"runtime/base"}},
       {"kernels/reference", {"kernels/ops"}},
       {"kernels/cpu", {"kernels/ops"}},
-      {"kernels/cuda", {"kernels/ops"}},
+      {"kernels/cuda", {"kernels/ops", "kernels/plan"}},
+      {"kernels/plan", {"kernels/base"}},
 
       {"runtime/base", {"kernels/base"}},
       {"kernels/ops", {"kernels/base"}},

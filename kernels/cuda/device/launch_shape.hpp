@@ -19,7 +19,7 @@ struct grid_extent {
 
 struct launch_shape {
   const char* kernel = "";  ///< for messages; static storage
-  grid_extent grid;  ///< blocks, at least one
+  grid_extent grid;  ///< blocks; none: nothing to do
   unsigned threads = 0;  ///< of a block: a multiple of warp_threads, at most 1024
   std::size_t shared_bytes = 0;  ///< of a block: the sum of shared_bytes_of its arrays
 };

@@ -22,10 +22,12 @@ using stream_handle = cudaStream_t;
 /// More shared memory than this has to be asked for.
 inline constexpr std::size_t shared_bytes_unasked = 48 << 10;
 
-/// Queues the kernel on the stream. A launch that the runtime refuses is a defect of ours.
+/// Queues the kernel on the stream; an empty grid is nothing to do. A launch that the runtime
+/// refuses is a defect of ours.
 template <class... Parameters, class... Arguments>
 void launch(const launch_shape& shape, stream_handle stream, void (*kernel)(Parameters...),
             const Arguments&... arguments) {
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
   const auto check = [&](cudaError_t status) {
     CEDAR_ASSERT(status == cudaSuccess,
                  std::string(shape.kernel) + ": " + cudaGetErrorString(status));

@@ -54,8 +54,6 @@ void run_grid(const launch_shape& shape, const std::function<void()>& body) {
   CEDAR_REQUIRE(
       shape.threads > 0 && shape.threads <= block_threads_max && shape.threads % warp_threads == 0,
       std::string(shape.kernel) + ": a block has whole warps, at most 1024 threads");
-  CEDAR_REQUIRE(shape.grid.x > 0 && shape.grid.y > 0 && shape.grid.z > 0,
-                std::string(shape.kernel) + ": an empty grid");
   CEDAR_REQUIRE(shape.shared_bytes <= block_shared_bytes_max,
                 std::string(shape.kernel) + ": more shared memory than a block may have");
   CEDAR_REQUIRE(running == nullptr, "a kernel launches a kernel");

@@ -3,8 +3,7 @@
 // 1. A thread runs until it meets others: at a barrier, or at an operation of its warp. Warps take
 //    turns, lanes run in ascending order; nothing depends on that but the order of atomics.
 // 2. An operation of a warp is carried out once all 32 lanes have brought their operands to it.
-// Lanes
-//    that are elsewhere, at another operation or another place in the source, are a fault.
+//    Lanes that are elsewhere, at another operation or another place in the source, are a fault.
 // 3. The first fault ends the grid: the other fibers are unwound and run_grid throws.
 // 4. The state belongs to the calling thread of the system; several of them may run grids at once.
 #pragma once

@@ -21,7 +21,7 @@ namespace cedar::kernels::cuda {
 /// Work is done when launch returns.
 struct stream_handle {};
 
-/// Runs the grid on the calling thread. Throws emulation::fault.
+/// Runs the grid, which may be empty, on the calling thread. Throws emulation::fault.
 template <class... Parameters, class... Arguments>
 void launch(const launch_shape& shape, stream_handle, void (*kernel)(Parameters...),
             const Arguments&... arguments) {

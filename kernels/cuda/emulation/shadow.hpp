@@ -1,11 +1,12 @@
 // The shadow of a block's shared memory: for every byte, who wrote and who read it, and when.
 //
 // 1. Two threads may touch a byte, one of them writing, only with a barrier in between: of the
-// block,
-//    or of the warp if both belong to it. Shuffles, votes and matrix operations are no barriers.
+//    block, or of the warp if both belong to it. Shuffles, votes and matrix operations are no
+//    barriers.
 // 2. A byte may be read once it has been written since the block began.
 // 3. A byte that an asynchronous copy is on its way to may not be touched until the thread that
 //    started the copy has waited for it; for other threads it is a write of that thread then.
+//
 // Which interleaving the emulation runs makes no difference: the rules are about what is ordered.
 #pragma once
 

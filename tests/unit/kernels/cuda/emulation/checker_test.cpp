@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(device_code_outside_of_a_launch_is_found) {
   BOOST_CHECK_THROW(launch({"odd", {}, 33, 0}, {}, everybody_writes), cedar::defect);
   BOOST_CHECK_THROW(launch({"large", {}, 1056, 0}, {}, everybody_writes), cedar::defect);
   BOOST_CHECK_THROW(launch({"greedy", {}, 32, 1 << 20}, {}, everybody_writes), cedar::defect);
-  BOOST_CHECK_THROW(launch({"empty", {1, 0, 1}, 32, 0}, {}, everybody_writes), cedar::defect);
+  launch({"empty", {1, 0, 1}, 32, 0}, {}, everybody_writes);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
