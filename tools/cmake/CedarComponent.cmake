@@ -18,12 +18,14 @@ function(cedar_add_component name)
 endfunction()
 
 # cedar_add_test(<name> LABEL <unit|numeric|golden|sim|integration|architecture|fuzz>
-#                SOURCES <files...> DEPENDS <targets...> [TIMEOUT <seconds>] [PRECOMPILE <headers...>])
+#                SOURCES <files...> DEPENDS <targets...> [TIMEOUT <seconds>] [PRECOMPILE <headers...>]
+#                [CASES <patterns...>])
 #   One Boost.Test program, registered with ctest under <label>.<name>. Test data is found through
 #   the compile definition CEDAR_TEST_DATA (the folder tests/data of the source tree). Tests share one
-#   precompiled header (tests/support) unless PRECOMPILE names their own.
+#   precompiled header (tests/support) unless PRECOMPILE names their own. CASES are those of Boost.Test that
+#   it runs, all unless told.
 function(cedar_add_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;PRECOMPILE" ${ARGN})
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPENDS;PRECOMPILE;CASES" ${ARGN})
   set(target test_${ARG_LABEL}_${name})
   add_executable(${target} ${ARG_SOURCES})
   target_link_libraries(${target} PRIVATE cedar_internal cedar::test_support ${ARG_DEPENDS})
@@ -32,10 +34,11 @@ function(cedar_add_test name)
   # the thread sanitizer must see all code.
   target_compile_options(${target} PRIVATE -O0)
   set_target_properties(${target} PROPERTIES UNITY_BUILD OFF)  # so that all presets compile the same files
+  list(TRANSFORM ARG_CASES PREPEND "--run_test=" OUTPUT_VARIABLE cases)
   if(CEDAR_SANITIZE MATCHES address)
     set_target_properties(${target} PROPERTIES CEDAR_UNSANITIZED ON)
     # Cases labelled `values` are long, judge values, and run no code that other cases do not.
-    set(cases --run_test=!@values)
+    list(APPEND cases --run_test=!@values)
   endif()
   if(ARG_PRECOMPILE)
     target_precompile_headers(${target} PRIVATE <boost/test/unit_test.hpp> ${ARG_PRECOMPILE})

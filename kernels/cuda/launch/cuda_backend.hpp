@@ -1,0 +1,43 @@
+// The operations of the backend interface on a device.
+//
+// 1. A call queues kernels on the stream that the backend was made with and returns; its results
+//    are there once the stream has reached them. (Emulated, at once.)
+// 2. All memory that arguments name, the spans themselves included, must be within the device's
+//    reach, and stay as it is until then.
+// 3. A row's bits depend neither on other rows of the call nor on how many there are. They are the
+//    same on every run on the same architecture; between architectures, and against `cpu`, they are
+//    within the tolerances of kernels/README.md.
+// 4. What it does not override has no kernel yet; then the class is abstract.
+#pragma once
+
+#include <string_view>
+
+#include "kernels/cuda/device/platform.cuh"
+#include "kernels/ops/backend.hpp"
+
+namespace cedar::kernels::cuda {
+
+class cuda_backend : public backend {
+ public:
+  explicit cuda_backend(stream_handle stream) : stream_(stream) {}
+
+  std::string_view name() const noexcept override { return "cuda"; }
+
+ private:
+  void do_rms_norm(const rms_norm_arguments& arguments) const override;
+  void do_quantize_fp8(const quantize_fp8_arguments& arguments) const override;
+  void do_rms_norm_quantize(const rms_norm_quantize_arguments& arguments) const override;
+  void do_linear_fp8(const linear_fp8_arguments& arguments) const override;
+  void do_linear_fp4(const linear_fp4_arguments& arguments) const override;
+  void do_linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments) const override;
+  void do_linear_bf16(const linear_bf16_arguments& arguments) const override;
+  void do_linear_f32(const linear_f32_arguments& arguments) const override;
+  void do_gate_scores(const gate_scores_arguments& arguments) const override;
+  void do_swiglu(const swiglu_arguments& arguments) const override;
+  void do_swiglu_quantize(const swiglu_quantize_arguments& arguments) const override;
+  void do_moe_combine(const moe_combine_arguments& arguments) const override;
+
+  stream_handle stream_;
+};
+
+}  // namespace cedar::kernels::cuda
