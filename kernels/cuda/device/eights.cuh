@@ -60,6 +60,11 @@ CEDAR_DEVICE void store_eight(float (&values)[piece_elements], const global_rows
   for (unsigned i = 0; i < count; ++i) target[i] = round_bf16(values[i]);
 }
 
+/// The codes of a piece.
+struct [[gnu::may_alias]] alignas(8) eight_bytes {
+  std::uint8_t bytes[piece_elements];
+};
+
 /// Where activations are quantised to: E4M3 codes [n, k] and E8M0 scales [n, k/32].
 struct quantised_rows {
   global_rows<std::uint8_t> codes;
@@ -84,8 +89,14 @@ CEDAR_DEVICE void quantise_eight(const float (&values)[piece_elements], const qu
   const float size = float_of(largest > least ? largest : least);
   const std::uint8_t scale = encode_e8m0_ceiling(size * (1.0F / 448.0F));
   const float inverse = scale == 255 ? decode_e8m0(scale) : decode_e8m0(254 - scale);
-  std::uint8_t* const codes = to.codes.at(row, std::size_t{piece} * piece_elements, piece_elements);
-  for (unsigned i = 0; i < piece_elements; ++i) codes[i] = encode_e4m3(values[i] * inverse);
+  eight_bytes codes;
+  for (unsigned i = 0; i < piece_elements; ++i) codes.bytes[i] = encode_e4m3(values[i] * inverse);
+  std::uint8_t* const target =
+      to.codes.at(row, std::size_t{piece} * piece_elements, piece_elements);
+  if (is_aligned(target, sizeof(codes)))
+    *reinterpret_cast<eight_bytes*>(target) = codes;
+  else
+    for (unsigned i = 0; i < piece_elements; ++i) target[i] = codes.bytes[i];
   if (piece % 4 == 0) to.scales.store(row, piece / 4, scale);
 }
 

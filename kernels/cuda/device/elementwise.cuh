@@ -8,15 +8,15 @@ namespace cedar::kernels::cuda {
 
 inline constexpr unsigned elementwise_threads = 128;
 
-/// The piece of this thread; it may lie beyond the row.
-CEDAR_DEVICE unsigned own_piece() {
+/// The piece, or element, of this thread; it may lie beyond the row.
+CEDAR_DEVICE unsigned own_item() {
   return block_index().y * elementwise_threads + thread_index();
 }
 
 /// x [n, k], k a multiple of 32.
 CEDAR_KERNEL(elementwise_threads)
 void quantise(global_rows<const bf16> x, quantised_rows to) {
-  const unsigned piece = own_piece();
+  const unsigned piece = own_item();
   const std::size_t row = block_index().x;
   const bool valid = piece < pieces_of(x.cols);
   float values[piece_elements] = {};
@@ -52,7 +52,7 @@ CEDAR_DEVICE float gated(const swiglu_problem& in, float gate, float up, float w
 }
 
 CEDAR_KERNEL(elementwise_threads) void activate(swiglu_problem in) {
-  const unsigned piece = own_piece();
+  const unsigned piece = own_item();
   const std::size_t row = block_index().x;
   const bool valid = piece < pieces_of(in.gate.cols);
   float values[piece_elements] = {}, ups[piece_elements] = {};
@@ -73,7 +73,7 @@ CEDAR_KERNEL(elementwise_threads) void activate(swiglu_problem in) {
 /// y = the sum of parts[row * per_row ...], each [d], in order.
 CEDAR_KERNEL(elementwise_threads)
 void combine(global_rows<bf16> y, global_array<const bf16* const> parts, std::size_t per_row) {
-  const unsigned piece = own_piece();
+  const unsigned piece = own_item();
   const std::size_t row = block_index().x;
   if (piece >= pieces_of(y.cols)) return;
   float sums[piece_elements] = {};
@@ -88,7 +88,7 @@ void combine(global_rows<bf16> y, global_array<const bf16* const> parts, std::si
 
 /// In place: the root of softplus, which is linear above 20. A thread has one element.
 CEDAR_KERNEL(elementwise_threads) void score_gates(global_rows<float> scores) {
-  const std::size_t column = own_piece(), row = block_index().x;
+  const std::size_t column = own_item(), row = block_index().x;
   if (column >= scores.cols) return;
   const float x = scores.load(row, column);
   const float softplus = x > 20.0F ? x : logarithm_1p(exponential(x));

@@ -34,23 +34,19 @@ CEDAR_DEVICE unsigned fragment_output(unsigned i) {
   return lane_index() / 4 + i / 2 * 8;
 }
 
-// ---- few rows
-// ---------------------------------------------------------------------------------------
+// ---- few rows -------------------------------------------------------------------------------
 
 inline constexpr unsigned few_threads = plan::few_warps * warp_threads;
 inline constexpr unsigned few_stages = 4;
 inline constexpr unsigned few_tile = plan::few_outputs * plan::few_rows;
 
 template <weight_format Weights, row_format Rows>
-inline constexpr unsigned few_weight_bytes = plan::few_outputs* chunk_pitch<Weights>;
-template <weight_format Weights, row_format Rows>
-inline constexpr unsigned few_row_bytes = plan::few_rows* chunk_pitch<Rows>;
-
-template <weight_format Weights, row_format Rows>
-inline constexpr std::size_t few_shared_bytes =
-    shared_bytes_of<std::uint8_t>(plan::few_warps* few_stages* few_weight_bytes<Weights, Rows>) +
-    shared_bytes_of<std::uint8_t>(plan::few_warps* few_stages* few_row_bytes<Weights, Rows>) +
-    shared_bytes_of<float>(plan::few_warps* few_tile);
+constexpr std::size_t few_shared_bytes() {
+  constexpr unsigned rings = plan::few_warps * few_stages;
+  return shared_bytes_of<std::uint8_t>(rings * tile_bytes<Weights>(plan::few_outputs)) +
+         shared_bytes_of<std::uint8_t>(rings * tile_bytes<Rows>(plan::few_rows)) +
+         shared_bytes_of<float>(plan::few_warps * few_tile);
+}
 
 /// A warp's own ring of chunks: no other warp waits for its copies, nor it for theirs.
 template <weight_format Weights, row_format Rows>
@@ -79,8 +75,8 @@ class warp_ring {
   }
 
  private:
-  static constexpr unsigned weight_bytes = few_weight_bytes<Weights, Rows>;
-  static constexpr unsigned row_bytes = few_row_bytes<Weights, Rows>;
+  static constexpr unsigned weight_bytes = tile_bytes<Weights>(plan::few_outputs);
+  static constexpr unsigned row_bytes = tile_bytes<Rows>(plan::few_rows);
 
   CEDAR_DEVICE void bring(const linear_operands& in, warp_place at, const slice& part,
                           unsigned column, unsigned stage) const {
@@ -104,8 +100,8 @@ class warp_ring {
 template <weight_format Weights, row_format Rows, class Output>
 CEDAR_KERNEL(few_threads)
 void multiply_few(linear_operands in, Output out) {
-  constexpr unsigned weight_bytes = few_stages * few_weight_bytes<Weights, Rows>;
-  constexpr unsigned row_bytes = few_stages * few_row_bytes<Weights, Rows>;
+  constexpr unsigned weight_bytes = few_stages * tile_bytes<Weights>(plan::few_outputs);
+  constexpr unsigned row_bytes = few_stages * tile_bytes<Rows>(plan::few_rows);
   dynamic_shared shared;
   const auto weights = shared.take<std::uint8_t>(plan::few_warps * weight_bytes, "weights");
   const auto rows = shared.take<std::uint8_t>(plan::few_warps * row_bytes, "rows");
@@ -134,17 +130,17 @@ void multiply_few(linear_operands in, Output out) {
               sum.total);
 }
 
-// ---- many rows
-// --------------------------------------------------------------------------------------
+// ---- many rows ------------------------------------------------------------------------------
 
 inline constexpr unsigned many_threads = plan::many_warps * warp_threads;
 inline constexpr unsigned many_stages = 3;
 inline constexpr unsigned many_tiles = plan::many_rows / 8;
 
 template <weight_format Weights, row_format Rows>
-inline constexpr std::size_t many_shared_bytes =
-    shared_bytes_of<std::uint8_t>(many_stages* plan::many_outputs* chunk_pitch<Weights>) +
-    shared_bytes_of<std::uint8_t>(many_stages* plan::many_rows* chunk_pitch<Rows>);
+constexpr std::size_t many_shared_bytes() {
+  return shared_bytes_of<std::uint8_t>(many_stages * tile_bytes<Weights>(plan::many_outputs)) +
+         shared_bytes_of<std::uint8_t>(many_stages * tile_bytes<Rows>(plan::many_rows));
+}
 
 /// Slices added so far, of every sum of a warp.
 struct many_sums {
@@ -164,9 +160,9 @@ struct many_sums {
 template <weight_format Weights, row_format Rows, class Output>
 CEDAR_KERNEL(many_threads)
 void multiply_many(linear_operands in, Output out) {
-  constexpr unsigned weight_bytes = plan::many_outputs * chunk_pitch<Weights>;
-  constexpr unsigned row_bytes = plan::many_rows * chunk_pitch<Rows>;
-  constexpr unsigned warp_bytes = plan::few_outputs * chunk_pitch<Weights>;
+  constexpr unsigned weight_bytes = tile_bytes<Weights>(plan::many_outputs);
+  constexpr unsigned row_bytes = tile_bytes<Rows>(plan::many_rows);
+  constexpr unsigned warp_bytes = tile_bytes<Weights>(plan::few_outputs);
   dynamic_shared shared;
   const auto weights = shared.take<std::uint8_t>(many_stages * weight_bytes, "weights");
   const auto rows = shared.take<std::uint8_t>(many_stages * row_bytes, "rows");

@@ -49,6 +49,12 @@ inline constexpr unsigned chunk_bytes = bytes_of_columns(Format, plan::chunk_col
 template <auto Format>
 inline constexpr unsigned chunk_pitch = chunk_bytes<Format> + copy_bytes;
 
+/// Bytes of a chunk of `rows` rows in shared memory.
+template <auto Format>
+CEDAR_ANYWHERE constexpr unsigned tile_bytes(unsigned rows) {
+  return rows * chunk_pitch<Format>;
+}
+
 /// What a tile starts with, and who brings it.
 struct tile_source {
   const global_rows<const std::uint8_t>& from;

@@ -55,8 +55,8 @@ global_rows<const std::uint8_t> bytes_of(const matrix_view<const T>& view) {
           view.stride * sizeof(T)};
 }
 
-/// Sixteen bytes that are moved at once.
-struct alignas(16) sixteen_bytes {
+/// Sixteen bytes that are moved at once, whatever they are.
+struct [[gnu::may_alias]] alignas(16) sixteen_bytes {
   std::uint32_t words[4];
 };
 

@@ -110,20 +110,18 @@ shared_place take_shared(const char* name, std::size_t count, std::size_t elemen
   block_runner& block = runner();
   const std::size_t index = block.thread().shared_taken++;
   std::vector<shared_place>& arrays = block.arrays();
-  std::vector<std::size_t>& counts = block.array_counts();
   if (index == arrays.size()) {
     std::size_t offset = 0;
     if (index > 0) {
-      const std::size_t bytes = counts.back() * arrays.back().element_bytes;
-      offset = arrays.back().offset + shared_bytes_of<std::byte>(bytes);
+      const shared_place& last = arrays.back();
+      offset = last.offset + shared_bytes_of<std::byte>(last.count * last.element_bytes);
     }
     if (offset + count * element_bytes > block.shape().shared_bytes)
       fail(std::string("takes shared array ") + name + " beyond the launch's " +
            std::to_string(block.shape().shared_bytes) + " bytes");
-    arrays.push_back({name, offset, element_bytes});
-    counts.push_back(count);
+    arrays.push_back({name, offset, count, element_bytes});
   }
-  if (std::strcmp(arrays[index].name, name) != 0 || counts[index] != count)
+  if (std::strcmp(arrays[index].name, name) != 0 || arrays[index].count != count)
     fail(std::string("takes shared array ") + name + " where another thread took " +
          arrays[index].name);
   return arrays[index];

@@ -49,6 +49,7 @@ void meet_lanes(const char* name, void* operands, void (*operation)(lane_operand
 struct shared_place {
   const char* name = "";
   std::size_t offset = 0;  ///< of its first byte in the block's shared memory
+  std::size_t count = 0;
   std::size_t element_bytes = 1;  ///< for messages
 };
 

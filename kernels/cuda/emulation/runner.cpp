@@ -68,7 +68,6 @@ void block_runner::run(const launch_shape& shape, grid_extent block,
   done_ = 0;
   failure_ = nullptr;
   arrays_.clear();
-  array_counts_.clear();
   if (shared_.size() < shape.shared_bytes) shared_.resize(shape.shared_bytes);
   shadow_.begin_block(shape.shared_bytes);
   warp_barriers_.assign(shape.threads / warp_threads, 0);

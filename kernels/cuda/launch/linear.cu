@@ -14,10 +14,10 @@ void multiply(const linear_operands& in, const Output& out, stream_handle stream
   const plan::linear_grid grid = plan::choose_linear(in.rows.rows, in.weight.rows);
   const grid_extent blocks{grid.output_blocks, grid.row_blocks};
   if (grid.few)
-    launch({"multiply_few", blocks, few_threads, few_shared_bytes<Weights, Rows>}, stream,
+    launch({"multiply_few", blocks, few_threads, few_shared_bytes<Weights, Rows>()}, stream,
            multiply_few<Weights, Rows, Output>, in, out);
   else
-    launch({"multiply_many", blocks, many_threads, many_shared_bytes<Weights, Rows>}, stream,
+    launch({"multiply_many", blocks, many_threads, many_shared_bytes<Weights, Rows>()}, stream,
            multiply_many<Weights, Rows, Output>, in, out);
 }
 

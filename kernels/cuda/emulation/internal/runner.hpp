@@ -2,7 +2,7 @@
 #pragma once
 
 #include <boost/context/fiber.hpp>
-#include <boost/context/fixedsize_stack.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -17,7 +17,8 @@
 
 namespace cedar::kernels::cuda::emulation {
 
-/// Memory for the stacks of a block's fibers, kept from block to block.
+/// Memory for the stacks of a block's fibers, kept from block to block. Beyond a stack lies a page
+/// that nobody may touch.
 class stack_pool {
  public:
   stack_pool() = default;
@@ -28,7 +29,7 @@ class stack_pool {
   boost::context::stack_context stack(std::size_t index);
 
  private:
-  boost::context::fixedsize_stack allocator_{stack_bytes};
+  boost::context::protected_fixedsize_stack allocator_{stack_bytes};
   std::vector<boost::context::stack_context> stacks_;
 
   static constexpr std::size_t stack_bytes = std::size_t{64} << 10;
@@ -68,7 +69,6 @@ class block_runner {
   shared_shadow& shadow() { return shadow_; }
   std::byte* shared_memory() { return shared_.data(); }
   std::vector<shared_place>& arrays() { return arrays_; }
-  std::vector<std::size_t>& array_counts() { return array_counts_; }
 
   /// Stops the running thread until its meeting is over.
   void suspend(thread_state::stage at);
@@ -99,7 +99,6 @@ class block_runner {
   std::vector<std::byte> shared_;
   shared_shadow shadow_;
   std::vector<shared_place> arrays_;
-  std::vector<std::size_t> array_counts_;
 };
 
 /// That of the calling thread of the system while it runs a grid. Throws a fault if it does not.
