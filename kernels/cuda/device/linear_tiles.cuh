@@ -1,10 +1,5 @@
-// Tiles of a linear layer: how they come to shared memory, and the product of a block of 32
-// columns.
-//
-// Weights are the operand a of the matrix units (16 outputs), rows of x the operand b (8 rows): few
-// rows then waste little. Quantised rows multiply E4M3 codes with E4M3 codes (E2M1 weights are
-// decoded to them, exactly), a block of 32 from zero, and the sum is scaled when it is added; bf16
-// rows multiply bf16 numbers (E4M3 weights are decoded and scaled to them, exactly).
+// Tiles of a linear layer, and how they come to shared memory: chunks of 64 columns by asynchronous
+// copies, the scales of a slice decoded.
 #pragma once
 
 #include <cstddef>
@@ -55,7 +50,7 @@ CEDAR_ANYWHERE constexpr unsigned tile_bytes(unsigned rows) {
   return rows * chunk_pitch<Format>;
 }
 
-/// What a tile starts with, and who brings it.
+/// What a tile starts with.
 struct tile_source {
   const global_rows<const std::uint8_t>& from;
   unsigned first_row;
@@ -87,125 +82,30 @@ CEDAR_DEVICE void bring_tile(const shared_array<std::uint8_t>& tile, const tile_
   }
 }
 
-/// Registers of operand a for a block: E4M3 codes of 32 columns.
-template <weight_format Format>
-CEDAR_DEVICE void load_codes(std::uint32_t (&a)[4], const shared_array<std::uint8_t>& tile,
-                             unsigned block) {
-  const unsigned lane = lane_index();
-  constexpr unsigned pitch = chunk_pitch<Format>;
-  if constexpr (Format == weight_format::e4m3) {
-    load_matrices<4>(a, tile, lane % 16 * pitch + block * 32 + lane / 16 * 16);
-  } else {
-    for (unsigned r = 0; r < 4; ++r) {
-      const unsigned row = lane / 4 + r % 2 * 8;
-      const unsigned byte = block * 16 + lane % 4 * 2 + r / 2 * 8;
-      a[r] = e4m3_of_e2m1(tile.load_as<std::uint16_t>(row * pitch + byte));
-    }
-  }
-}
+/// Blocks of a slice. Rows of scales in shared memory are odd, so that neighbours meet different
+/// banks.
+inline constexpr unsigned slice_blocks = plan::slice_columns / block_columns;
+inline constexpr unsigned scale_pitch = slice_blocks + 1;
 
-/// Registers of operand a for half a block: bf16 numbers of 16 columns. `scale` is that of E4M3
-/// weights.
-template <weight_format Format>
-CEDAR_DEVICE void load_halves(std::uint32_t (&a)[4], const shared_array<std::uint8_t>& tile,
-                              unsigned block, unsigned half, float scale) {
-  const unsigned lane = lane_index();
-  constexpr unsigned pitch = chunk_pitch<Format>;
-  if constexpr (Format == weight_format::bf16) {
-    load_matrices<4>(a, tile, lane % 16 * pitch + block * 64 + half * 32 + lane / 16 * 16);
-  } else {
-    for (unsigned r = 0; r < 4; ++r) {
-      const unsigned row = lane / 4 + r % 2 * 8;
-      const unsigned byte = block * 32 + half * 16 + lane % 4 * 2 + r / 2 * 8;
-      const std::uint32_t codes = tile.load_as<std::uint16_t>(row * pitch + byte);
-      a[r] = pack_exact(decode_e4m3(codes & 0xffU) * scale, decode_e4m3(codes >> 8) * scale);
-    }
-  }
-}
-
-/// Scale of a row and column block; 1 beyond the rows, whose elements are zeros.
-CEDAR_DEVICE float scale_at(const global_rows<const std::uint8_t>& scales, unsigned row,
-                            unsigned block) {
-  return row < scales.rows ? decode_e8m0(scales.load(row, block)) : 1.0F;
-}
-
-/// Where a warp's part of the result begins: 16 outputs from `output`, 8 * Tiles rows from `row`.
-struct warp_place {
-  unsigned output;
-  unsigned row;
+/// Where scales of `rows` rows from `first_row` on come from; `rows_per_scale` of them share one.
+struct scale_source {
+  const global_rows<const std::uint8_t>& from;
+  unsigned first_row;
+  unsigned rows;
+  unsigned rows_per_scale;
 };
 
-/// A warp's sums: fragment t holds outputs lane / 4 and + 8 of rows 8t + 2 * (lane % 4) and + 1.
-template <unsigned Tiles>
-using warp_sums = float[Tiles][4];
-
-/// Adds the products of block `block` of a chunk that begins at `column`, in E4M3.
-template <weight_format Weights, unsigned Tiles>
-CEDAR_DEVICE void add_quantised(warp_sums<Tiles>& sums, const shared_array<std::uint8_t>& weights,
-                                const shared_array<std::uint8_t>& rows, const linear_operands& in,
-                                warp_place at, unsigned column, unsigned block) {
-  const unsigned lane = lane_index(), group = lane / 4;
-  const unsigned scale_block = column / block_columns + block;
-  std::uint32_t a[4];
-  load_codes<Weights>(a, weights, block);
-  const float upper =
-      scale_at(in.weight_scales, (at.output + group) / in.outputs_per_scale, scale_block);
-  const float lower =
-      scale_at(in.weight_scales, (at.output + group + 8) / in.outputs_per_scale, scale_block);
-  for (unsigned t = 0; t < Tiles; ++t) {
-    if (at.row + 8 * t >= in.rows.rows) return;
-    std::uint32_t b[2];
-    load_matrices<2>(
-        b, rows,
-        (8 * t + lane % 8) * chunk_pitch<row_format::e4m3> + block * 32 + lane / 8 % 2 * 16);
-    float products[4] = {};
-    multiply_e4m3(products, a, b);
-    const unsigned row = at.row + 8 * t + lane % 4 * 2;
-    const float left = scale_at(in.row_scales, row, scale_block);
-    const float right = scale_at(in.row_scales, row + 1, scale_block);
-    sums[t][0] = fused(products[0] * upper, left, sums[t][0]);
-    sums[t][1] = fused(products[1] * upper, right, sums[t][1]);
-    sums[t][2] = fused(products[2] * lower, left, sums[t][2]);
-    sums[t][3] = fused(products[3] * lower, right, sums[t][3]);
-  }
-}
-
-/// The same in bf16.
-template <weight_format Weights, unsigned Tiles>
-CEDAR_DEVICE void add_plain(warp_sums<Tiles>& sums, const shared_array<std::uint8_t>& weights,
-                            const shared_array<std::uint8_t>& rows, const linear_operands& in,
-                            warp_place at, unsigned column, unsigned block) {
-  const unsigned lane = lane_index();
-  float scale = 1;  // of all 16 outputs: they lie within 32
-  if constexpr (Weights == weight_format::e4m3)
-    scale = scale_at(in.weight_scales, at.output / in.outputs_per_scale,
-                     column / block_columns + block);
-  std::uint32_t a[2][4];
-  for (unsigned half = 0; half < 2; ++half)
-    load_halves<Weights>(a[half], weights, block, half, scale);
-  for (unsigned t = 0; t < Tiles; ++t) {
-    if (at.row + 8 * t >= in.rows.rows) return;
-    for (unsigned half = 0; half < 2; ++half) {
-      std::uint32_t b[2];
-      load_matrices<2>(b, rows,
-                       (8 * t + lane % 8) * chunk_pitch<row_format::bf16> + block * 64 + half * 32 +
-                           lane / 8 % 2 * 16);
-      multiply_bf16(sums[t], a[half], b);
-    }
-  }
-}
-
-/// Adds the products of the chunk that `walk` stands at.
-template <weight_format Weights, row_format Rows, unsigned Tiles>
-CEDAR_DEVICE void add_chunk(warp_sums<Tiles>& sums, const shared_array<std::uint8_t>& weights,
-                            const shared_array<std::uint8_t>& rows, const linear_operands& in,
-                            warp_place at, unsigned column, unsigned end) {
-  for (unsigned block = 0; block < plan::chunk_columns / block_columns; ++block) {
-    if (column + block * block_columns >= end) return;
-    if constexpr (Rows == row_format::e4m3)
-      add_quantised<Weights, Tiles>(sums, weights, rows, in, at, column, block);
-    else
-      add_plain<Weights, Tiles>(sums, weights, rows, in, at, column, block);
+/// Brings the scales of a slice to shared memory, 1 for rows beyond the source: `thread` of
+/// `threads` does its share.
+CEDAR_DEVICE void bring_scales(const shared_array<float>& to, const scale_source& source,
+                               const slice& part, unsigned thread, unsigned threads) {
+  const unsigned blocks = (part.end - part.first) / block_columns;
+  for (unsigned i = thread; i < source.rows * blocks; i += threads) {
+    const unsigned row = (source.first_row + i / blocks) / source.rows_per_scale;
+    const unsigned block = part.first / block_columns + i % blocks;
+    const bool inside = row < source.from.rows;
+    to.store(i / blocks * scale_pitch + i % blocks,
+             inside ? decode_e8m0(source.from.load(row, block)) : 1.0F);
   }
 }
 

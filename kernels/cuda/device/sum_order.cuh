@@ -55,10 +55,11 @@ class chunk_walk {
 
   CEDAR_DEVICE bool done() const { return index_ == order_.slices(); }
   CEDAR_DEVICE unsigned first() const { return column_; }
-  /// Of the slice: the chunk may be shorter than its size.
-  CEDAR_DEVICE unsigned end() const { return slice_.end; }
+  /// That the chunk belongs to, and its number; its last chunk may be shorter than others.
+  CEDAR_DEVICE const slice& within() const { return slice_; }
+  CEDAR_DEVICE unsigned slice_index() const { return index_; }
+  CEDAR_DEVICE bool begins_slice() const { return column_ == slice_.first; }
   CEDAR_DEVICE bool ends_slice() const { return column_ + plan::chunk_columns >= slice_.end; }
-  CEDAR_DEVICE bool ends_segment() const { return slice_.ends_segment; }
 
   CEDAR_DEVICE void advance() {
     column_ += plan::chunk_columns;

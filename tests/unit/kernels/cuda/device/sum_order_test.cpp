@@ -61,9 +61,12 @@ BOOST_AUTO_TEST_CASE(a_walk_goes_through_the_slices_in_chunks) {
     unsigned next = 0, slices = 0;
     for (chunk_walk walk(order); !walk.done(); walk.advance()) {
       BOOST_TEST(walk.first() == next);
-      next = walk.ends_slice() ? walk.end() : next + plan::chunk_columns;
-      BOOST_TEST(next <= walk.end());
-      if (walk.ends_slice()) BOOST_TEST(walk.end() == order.at(slices++).end);
+      BOOST_TEST(walk.slice_index() == slices);
+      BOOST_TEST(walk.within().end == order.at(slices).end);
+      BOOST_TEST(walk.begins_slice() == (next == order.at(slices).first));
+      next = walk.ends_slice() ? walk.within().end : next + plan::chunk_columns;
+      BOOST_TEST(next <= walk.within().end);
+      if (walk.ends_slice()) ++slices;
     }
     BOOST_TEST(next == width);
     BOOST_TEST(slices == order.slices());
