@@ -2,11 +2,11 @@
 //
 // 1. A call queues kernels on the stream that the backend was made with and returns; its results
 //    are there once the stream has reached them. (Emulated, at once.)
-// 2. All memory that arguments name, the spans themselves included, must be within the device's
-//    reach, and stay as it is until then.
-// 3. A row's bits depend neither on other rows of the call nor on how many there are. They are the
-//    same on every run on the same architecture; between architectures, and against `cpu`, they are
-//    within the tolerances of kernels/README.md.
+// 2. All memory that arguments name must be within the device's reach, and stay as it is till then.
+//    So must the spans themselves, which the host reads too (ops/validate.cpp).
+// 3. A row's bits depend neither on other rows of the call nor on how many there are, and are the
+//    same on every run on the same architecture. Emulated, they are within the tolerances of
+//    kernels/README.md; what devices may add to them, kernels/cuda/README.md says.
 // 4. What it does not override has no kernel yet; then the class is abstract.
 #pragma once
 
