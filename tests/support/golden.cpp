@@ -99,6 +99,12 @@ std::vector<std::size_t> golden_file::shape(std::string_view name) const {
   return {dimensions.begin(), dimensions.end()};
 }
 
+std::vector<std::string> golden_file::names() const {
+  std::vector<std::string> out;
+  for (const store::tensor_info& tensor : reader_.tensors()) out.push_back(tensor.name);
+  return out;
+}
+
 std::vector<float> golden_file::floats(std::string_view name) const {
   const store::tensor_view tensor = view(name);
   if (tensor.info->dtype == kernels::dtype::bf16) return widened(tensor.as<kernels::bf16>());

@@ -26,6 +26,10 @@ class golden_file {
 
   bool has(std::string_view name) const { return reader_.find(name) != nullptr; }
   std::vector<std::size_t> shape(std::string_view name) const;
+  /// Of all tensors.
+  std::vector<std::string> names() const;
+  /// A tensor as it is stored.
+  std::span<const std::byte> bytes(std::string_view name) const { return view(name).bytes; }
 
   /// Elements of a tensor stored as T. Views live as long as the file object.
   template <class T>

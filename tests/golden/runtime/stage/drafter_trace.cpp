@@ -12,38 +12,10 @@ namespace cedar::test {
 
 using kernels::bf16;
 using kernels::matrix_buffer;
-using kernels::matrix_view;
 
 namespace {
 
 constexpr request_id one{1};
-
-template <class T>
-T unwrap(result<T> value) {
-  if (!value) throw std::runtime_error(value.error().message);
-  return std::move(*value);
-}
-
-std::vector<float> widened(const model::tapped_tensor& tensor) {
-  if (tensor.type == kernels::dtype::f32) {
-    const auto* values = reinterpret_cast<const float*>(tensor.bytes.data());
-    return {values, values + tensor.bytes.size() / sizeof(float)};
-  }
-  return test::widened(
-      {reinterpret_cast<const bf16*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(bf16)});
-}
-
-void keep_largest(std::map<std::string, double>& all, const std::string& name, double value) {
-  auto [found, fresh] = all.try_emplace(name, value);
-  if (!fresh) found->second = std::max(found->second, value);
-}
-
-double largest_of(std::span<const float> values) {
-  double largest = 0;
-  for (const float value : values)
-    largest = std::max(largest, std::abs(static_cast<double>(value)));
-  return largest;
-}
 
 }  // namespace
 
@@ -51,18 +23,21 @@ drafter_trace::drafter_trace(const std::string& checkpoint, const kernels::backe
     : backend_(backend),
       source_(unwrap(
           stage::model_source::open(std::string(CEDAR_TEST_DATA) + "/golden/" + checkpoint))),
-      trace_(checkpoint + "/golden/trace-0100.safetensors") {}
+      trace_(trace_path(checkpoint)),
+      calls_(traced_calls(trace_)) {}
 
 std::vector<drafter_trace::moment> drafter_trace::moments() const {
-  const auto prompt = static_cast<std::uint32_t>(trace_.shape("tokens").front());
-  return {{"decode0.", prompt + 1}, {"decode1.", prompt + 2}};
+  std::vector<moment> out;
+  for (const traced_call& call : std::span(calls_).subspan(1))
+    out.push_back({call.prefix, call.first + call.count});
+  return out;
 }
 
 matrix_buffer<bf16> drafter_trace::taps_until(std::uint32_t rows) const {
   matrix_buffer<bf16> out(rows, config().dspark.target_layers.size() * config().width);
   std::size_t row = 0;
-  for (const char* prefix : {"prefill.", "decode0.", "decode1."}) {
-    const auto recorded = trace_.matrix<bf16>(std::string(prefix) + "final.main_hidden");
+  for (const traced_call& call : calls_) {
+    const auto recorded = trace_.matrix<bf16>(call.prefix + "final.main_hidden");
     for (std::size_t i = 0; i < recorded.rows && row < rows; ++i, ++row)
       std::ranges::copy(recorded.row(i), out.view().row_data(row));
   }
@@ -71,48 +46,16 @@ matrix_buffer<bf16> drafter_trace::taps_until(std::uint32_t rows) const {
 
 void drafter_trace::compare(const std::string& recorded, const std::string& name,
                             const model::tapped_tensor& actual, layer_deviation& out) const {
-  if (!trace_.has(recorded)) return;
-  std::size_t wanted = 1;
-  for (const std::size_t extent : trace_.shape(recorded)) wanted *= extent;
-  if (actual.bytes.size() / kernels::element_bytes(actual.type) != wanted) {
-    ++out.wrong_choices;
-    return;
-  }
-  if (actual.type == kernels::dtype::i32) {
-    const auto expected = trace_.integers(recorded);
-    const auto* chosen = reinterpret_cast<const std::int32_t*>(actual.bytes.data());
-    const std::size_t width = actual.shape.back();
-    for (std::size_t row = 0; row < actual.shape.front(); ++row) {
-      std::vector<std::int64_t> mine(chosen + row * width, chosen + (row + 1) * width);
-      std::vector<std::int64_t> theirs(expected.begin() + static_cast<long>(row * width),
-                                       expected.begin() + static_cast<long>((row + 1) * width));
-      std::ranges::sort(mine);
-      std::ranges::sort(theirs);
-      if (mine != theirs) ++out.wrong_choices;
-    }
-    return;
-  }
-  const auto mine = widened(actual);
-  const auto expected = trace_.floats(recorded);
-  double worst = 0;
-  for (std::size_t i = 0; i < mine.size(); ++i)
-    worst =
-        std::max(worst, std::abs(static_cast<double>(mine[i]) - static_cast<double>(expected[i])));
-  if (name.starts_with("hc_attn.")) {  // of recorded streams, unlike hc_ffn
-    keep_largest(out.absolute, name, worst);
-    return;
-  }
-  keep_largest(out.relative_rms, name, relative_rms(mine, expected));
-  if (actual.type == kernels::dtype::bf16)
-    keep_largest(out.largest_ulps, name, worst / bf16_ulp(largest_of(expected)));
+  // Unlike hc_ffn's, the input of hc_attn is recorded.
+  keep_deviation(trace_, recorded, name, name.starts_with("hc_attn."), actual, out);
 }
 
 layer_deviation drafter_trace::run_context() const {
   layer_deviation out;
   const model::rotary_frequencies no_rotary;
   const auto weights = unwrap(stage::load_drafter(source_->checkpoint(), config()));
-  for (const char* prefix : {"prefill.", "decode0.", "decode1."}) {
-    const std::string call(prefix);
+  for (const traced_call& at : calls_) {
+    const std::string& call = at.prefix;
     const model::taps probes(std::vector<std::string>{"dspark.main_x"},
                              [&](const model::tapped_tensor& tensor) {
                                compare(call + tensor.name, tensor.name, tensor, out);
@@ -123,14 +66,12 @@ layer_deviation drafter_trace::run_context() const {
     matrix_buffer<bf16> taps(recorded.rows, recorded.cols);
     std::size_t column = 0;
     for (const std::uint32_t layer : config().dspark.target_layers) {
-      const auto tap = model::make_tap(
-          c, trace_.matrix<bf16>(call + "L" + std::to_string(layer) + ".in.stream"));
+      const auto tap = model::make_tap(c, trace_.matrix<bf16>(at.layer(layer) + "in.stream"));
       for (std::size_t row = 0; row < tap.rows; ++row)
         std::ranges::copy(tap.row(row), taps.view().row_data(row) + column);
       column += tap.cols;
     }
-    compare(call + "final.main_hidden", "main_hidden",
-            {"", kernels::dtype::bf16, {}, std::as_bytes(std::as_const(taps).span())}, out);
+    compare(call + "final.main_hidden", "main_hidden", as_tapped(std::as_const(taps).view()), out);
     model::combine_taps(c, weights, recorded);
   }
   return out;
@@ -211,6 +152,8 @@ drafter_trace::draft_deviation drafter_trace::run_drafts(const draft_mistake& wi
     const auto tokens = trace_.integers(at.prefix + "dspark.tokens");
     const auto logits = trace_.floats(at.prefix + "dspark.logits");
     const auto confidence = trace_.floats(at.prefix + "dspark.confidence");
+    for (const char* name : {"dspark.tokens", "dspark.logits", "dspark.confidence"})
+      out.compared.insert(at.prefix + name);
     const std::vector<flow::draft_order> orders{
         {one, static_cast<token_id>(tokens.front()), at.rows, 1}};
     const auto choose = [&](std::size_t, std::uint32_t position, std::span<const float> mine) {

@@ -1,7 +1,7 @@
 // The drafter on recorded inputs: taps, context, every block alone, and whole drafts.
 //
-// A trace holds the target layers' inputs of a prefill and two decode steps, and every intermediate
-// of the draft after each of the two.
+// A trace holds the target layers' inputs of a prefill and the decode steps after it, and every
+// intermediate of the draft after each of those.
 #pragma once
 
 #include <functional>
@@ -31,10 +31,13 @@ class drafter_trace {
   drafter_trace(const std::string& checkpoint, const kernels::backend& backend);
 
   std::uint32_t blocks() const { return config().dspark.blocks; }
+  const golden_file& trace() const noexcept { return trace_; }
+  /// Tokens of all recorded drafts.
+  std::size_t drafted_tokens() const { return moments().size() * config().dspark.block_size; }
 
   /// Taps of the recorded streams, and M of the recorded taps.
   layer_deviation run_context() const;
-  /// One block after both decode steps, from its recorded input.
+  /// One block after each decode step, from its recorded input.
   layer_deviation run_block(std::uint32_t block, const draft_mistake& with = {}) const;
 
   /// Whole drafts by a drafter_stage that got the recorded taps; the chain is forced to the
@@ -45,6 +48,7 @@ class drafter_trace {
     double confidence_max = 0;  ///< before the sigmoid
     std::size_t wrong_tokens = 0;
     std::size_t tokens = 0;
+    std::set<std::string> compared;  ///< names in the trace
   };
   draft_deviation run_drafts(const draft_mistake& with = {}) const;
 
@@ -65,6 +69,7 @@ class drafter_trace {
   const kernels::backend& backend_;
   std::unique_ptr<stage::model_source> source_;
   golden_file trace_;
+  std::vector<traced_call> calls_;
 };
 
 }  // namespace cedar::test

@@ -18,31 +18,11 @@ using test::mistake;
 
 namespace {
 
-constexpr double relative_rms_bound = 2e-3;
-constexpr double ulps_bound = 2;
-constexpr double absolute_bound = 1e-5;
-
-const std::vector<std::string> checkpoints{"tiny-12", "tiny-40", "tiny-vision"};
-
-void check(const layer_deviation& deviation, std::uint32_t layer) {
-  for (const auto& [name, value] : deviation.relative_rms)
-    BOOST_TEST(value <= relative_rms_bound, "layer " << layer << " " << name << ": relative RMS "
-                                                     << value << " > " << relative_rms_bound);
-  for (const auto& [name, value] : deviation.largest_ulps)
-    BOOST_TEST(value <= ulps_bound, "layer " << layer << " " << name << ": " << value
-                                             << " bf16 steps of the largest > " << ulps_bound);
-  for (const auto& [name, value] : deviation.absolute)
-    BOOST_TEST(value <= absolute_bound,
-               "layer " << layer << " " << name << ": " << value << " > " << absolute_bound);
-  BOOST_TEST(deviation.wrong_choices == 0U,
-             "layer " << layer << ": " << deviation.wrong_choices << " rows choose differently");
-}
-
 /// The worst of what the bounds look at, in units of the bounds.
 double worst(const layer_deviation& deviation) {
   double out = deviation.wrong_choices > 0 ? 2.0 : 0.0;
   for (const auto& [name, value] : deviation.relative_rms)
-    out = std::max(out, value / relative_rms_bound);
+    out = std::max(out, value / test::relative_rms_bound);
   return out;
 }
 
@@ -74,19 +54,32 @@ std::vector<mistake> mistakes() {
 
 BOOST_AUTO_TEST_SUITE(golden_layers)
 
-BOOST_DATA_TEST_CASE(match_layer_by_layer, test::backends() * data::make(checkpoints), name,
-                     checkpoint) {
+BOOST_DATA_TEST_CASE(match_layer_by_layer, test::backends() * data::make(test::traced_checkpoints),
+                     name, checkpoint) {
   const auto backend = test::backend_of(name);
   const layer_trace trace(checkpoint, *backend);
   double largest = 0;
   for (std::uint32_t layer = 0; layer < trace.layers(); ++layer) {
     const layer_deviation deviation = trace.run(layer);
-    check(deviation, layer);
+    const std::string where = "layer " + std::to_string(layer);
+    check_deviation(deviation, where);
     for (const auto& [tensor, value] : deviation.relative_rms) largest = std::max(largest, value);
-    check(trace.run_engram(layer), layer);
+    check_deviation(trace.run_engram(layer), where);
   }
   BOOST_TEST_MESSAGE(checkpoint << " on " << name << ": largest relative RMS of a layer "
                                 << largest);
+}
+
+// Section 8: the traced prompts of these have the hand-over recorded.
+BOOST_DATA_TEST_CASE(hand_over_as_recorded,
+                     test::backends() * data::make(std::vector<std::string>{"tiny-12", "tiny-40"}),
+                     name, checkpoint) {
+  const auto backend = test::backend_of(name);
+  const layer_deviation deviation = layer_trace(checkpoint, *backend).run_handover();
+  for (const char* tensor :
+       {"h20.stream", "h20.pre_mix", "h20.attn_in", "h20.global_kv", "h20.index_k"})
+    BOOST_TEST(deviation.compared.contains(tensor), tensor << " is not compared");
+  test::check_deviation(deviation, "hand-over");
 }
 
 BOOST_AUTO_TEST_CASE(each_mistake_breaks_the_bounds) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <functional>
 #include <ostream>
+#include <set>
 #include <utility>
 
 #include "runtime/image/patches.hpp"
@@ -217,6 +218,23 @@ BOOST_DATA_TEST_CASE(every_step_matches, backends(), name) {
   for (const auto& [step, value] :
        steps(*backend, model.weights, model.config.vision, vision::patch_grid{7, 8}))
     check(step, value);
+}
+
+// The encoder's output is that of the prompt's file, which whole_images_match compares.
+BOOST_AUTO_TEST_CASE(every_recorded_step_is_compared) {
+  const golden_file image("tiny-vision/golden/vl-one-image.safetensors");
+  const golden_file trace("tiny-vision/golden/trace-vl-one-image.safetensors");
+  const std::string prefix = "prefill.vision.";
+  BOOST_TEST((std::ranges::equal(trace.bytes(prefix + "encoder"), image.bytes("image0.encoder"))),
+             "the trace has another encoder output than the prompt");
+  const opened model;
+  const auto backend = kernels::make_backend("cpu");
+  std::set<std::string> compared{prefix + "encoder"};
+  for (const auto& [step, value] :
+       steps(*backend, model.weights, model.config.vision, vision::patch_grid{7, 8}))
+    compared.insert(prefix + step);
+  for (const std::string& name : trace.names())
+    if (name.starts_with(prefix)) BOOST_TEST(compared.contains(name), "nothing compares " << name);
 }
 
 BOOST_DATA_TEST_CASE(whole_images_match, backends() * data::make(images), name, of) {
