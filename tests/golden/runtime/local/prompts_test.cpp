@@ -31,6 +31,13 @@ struct deviation {
   std::size_t wrong_arg_max = 0;  // where the golden gap is clear
 };
 
+/// Between the two largest.
+double gap_of(std::span<const float> logits) {
+  std::vector<float> sorted(logits.begin(), logits.end());
+  std::ranges::nth_element(sorted, sorted.begin() + 1, std::greater<>());
+  return static_cast<double>(sorted[0]) - static_cast<double>(sorted[1]);
+}
+
 /// Rows of `actual` against `expected`, both [rows, vocabulary].
 deviation compare(std::span<const float> actual, std::span<const float> expected,
                   std::size_t vocabulary, double clear_gap) {
@@ -42,16 +49,28 @@ deviation compare(std::span<const float> actual, std::span<const float> expected
     const auto e = expected.subspan(row * vocabulary, vocabulary);
     out.mean_rms += test::rms_difference(a, e) / static_cast<double>(rows);
     out.max = std::max(out.max, test::max_difference(a, e));
-    std::vector<float> sorted(e.begin(), e.end());
-    std::ranges::nth_element(sorted, sorted.begin() + 1, std::greater<>());
-    const double gap = static_cast<double>(sorted[0]) - static_cast<double>(sorted[1]);
-    if (gap > clear_gap && test::arg_max(a) != test::arg_max(e)) ++out.wrong_arg_max;
+    if (gap_of(e) > clear_gap && test::arg_max(a) != test::arg_max(e)) ++out.wrong_arg_max;
   }
   return out;
 }
 
 std::span<const float> last_rows(const std::vector<float>& all, std::size_t count) {
   return std::span(all).last(count);
+}
+
+/// Which token follows each of the prompt's, also where no logits are recorded; and that those of
+/// the last rows are the last rows'. Our own gap tells where it is clear.
+void check_prompt_rows(const golden_file& file, const test::golden_logits& logits) {
+  const auto expected = file.integers("prefill.argmax");
+  for (std::size_t row = 0; row < expected.size(); ++row) {
+    const auto mine = std::span(logits.prefill).subspan(row * logits.vocabulary, logits.vocabulary);
+    if (gap_of(mine) > 1.5)
+      BOOST_TEST(test::arg_max(mine) == static_cast<std::size_t>(expected[row]),
+                 "arg max of row " << row);
+  }
+  const auto positions = file.integers("prefill.position");
+  for (std::size_t i = 0; i < positions.size(); ++i)
+    BOOST_TEST(positions[i] == static_cast<std::int64_t>(expected.size() - positions.size() + i));
 }
 
 void check_file(const std::string& checkpoint, const golden_file& file, const std::string& backend,
@@ -72,6 +91,7 @@ void check_file(const std::string& checkpoint, const golden_file& file, const st
   BOOST_TEST(p.max <= max_bound);
   BOOST_TEST(d.max <= max_bound);
   BOOST_TEST(p.wrong_arg_max + d.wrong_arg_max == 0U);
+  if (options.force_selections && !options.bounded) check_prompt_rows(file, logits);
 }
 
 void check_prompt(const std::string& checkpoint, int length, const std::string& backend,
@@ -185,6 +205,7 @@ BOOST_DATA_TEST_CASE(matches_the_reference, test::backends() * data::make(prompt
   BOOST_TEST(d.mean_rms <= 0.15);
   BOOST_TEST(d.wrong_arg_max == 0U);
 
+  check_prompt_rows(file, logits);
   const auto tokens = file.integers("tokens");
   const auto golden_nll = file.floats("prefill.nll");
   const auto golden_arg_max = file.integers("prefill.argmax");
