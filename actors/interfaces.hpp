@@ -31,6 +31,7 @@ using cancel_atom = caf::atom_constant<caf::atom("cancel")>;
 using fail_atom = caf::atom_constant<caf::atom("fail")>;
 using deadline_atom = caf::atom_constant<caf::atom("deadline")>;
 using resume_atom = caf::atom_constant<caf::atom("resume")>;
+using measure_atom = caf::atom_constant<caf::atom("measure")>;
 
 using packet_sink = caf::typed_actor<caf::reacts_to<packet_ref>>;
 
@@ -74,6 +75,7 @@ using scheduler_actor =
                        caf::reacts_to<cancel_atom, std::uint64_t>,  ///< a request_id's value
                        caf::reacts_to<fail_atom, fault_ref>,
                        caf::reacts_to<resume_atom>,  ///< after a failure: all units are bound again
+                       caf::reacts_to<measure_atom>,  ///< before the first request
                        caf::reacts_to<deadline_atom>>;
 
 }  // namespace cedar::actors

@@ -7,6 +7,7 @@
 
 #include "actors/edge_set.hpp"
 #include "actors/error_bridge.hpp"
+#include "kernels/base/check.hpp"
 
 namespace cedar::actors {
 
@@ -40,6 +41,7 @@ double seconds(caf::actor_clock::duration_type time) {
 struct scheduler_state {
   std::optional<session::draft_policy> policy;
   std::optional<session::step_scheduler> core;
+  std::optional<session::cost_measurement> measurement;  ///< runs instead of the core's requests
   session::drafter* drafter = nullptr;
   scheduler_listener listener;
   std::unique_ptr<edge_set> edges;
@@ -61,18 +63,26 @@ struct scheduler_state {
     return edge != nullptr ? edge : edges->waiting_edge("draft_orders");
   }
 
-  /// Hands out steps while there are rows, room and credit.
-  void pump(caf::actor_clock::time_point now) {
-    while (!failure && waiting_edge() == nullptr) {
-      // While one waits for credit no other image begins; steps without go on.
-      const auto table = core->next_step(edges->waiting_edge("image") == nullptr);
-      if (!table) break;
-      started[table->step] = {now, core->drafter_hears()};
+  /// The next step of a measurement, or of the requests; false: there is none.
+  bool start_step(caf::actor_clock::time_point now) {
+    // While one waits for credit no other image begins; steps without go on.
+    const auto table = measurement ? measurement->next_step()
+                                   : core->next_step(edges->waiting_edge("image") == nullptr);
+    if (!table) return false;
+    const bool drafter_hears = measurement || core->drafter_hears();
+    started[table->step] = {now, drafter_hears};
+    if (!measurement)
       for (const flow::request_image& image : core->beginning_images())
         edges->send(flow::step_image{table->step, table->epoch, image});
-      if (!table->taps.empty()) taps_open.emplace(table->step, edges->inbound_count("tap"));
-      if (drafter != nullptr) tables.emplace(table->step, *table);
-      edges->send(*table, core->drafter_hears());
+    if (!table->taps.empty()) taps_open.emplace(table->step, edges->inbound_count("tap"));
+    if (drafter != nullptr) tables.emplace(table->step, *table);
+    edges->send(*table, drafter_hears);
+    return true;
+  }
+
+  /// Hands out steps while there are rows, room and credit.
+  void pump(caf::actor_clock::time_point now) {
+    while (!failure && waiting_edge() == nullptr && start_step(now)) {
     }
     if (failure || waiting_edge() == nullptr)
       verdict_waits.reset();
@@ -88,7 +98,10 @@ struct scheduler_state {
   /// credit.
   std::optional<awaited> oldest_wait() {
     std::optional<awaited> out;
-    if (const auto oldest = core->oldest_step()) {
+    if (measurement && !started.empty()) {
+      const auto& [step, begun] = *started.begin();
+      out = {"step " + std::to_string(step.value), "no proposal", begun.since};
+    } else if (const auto oldest = core->oldest_step()) {
       started.erase(started.begin(), started.find(*oldest));
       out = {"step " + std::to_string(oldest->value), "no proposal", started.at(*oldest).since};
     }
@@ -141,10 +154,13 @@ struct scheduler_state {
         !std::ranges::equal(open->second.orders, answers.drafts, answers_it))
       return fail(errc::mismatch, "the drafts after step " + std::to_string(answers.step.value) +
                                       " do not answer its orders");
-    if (policy)
-      policy->drafts_took(static_cast<std::uint32_t>(answers.drafts.size()),
-                          seconds(now - open->second.since));
+    const double took = seconds(now - open->second.since);
     drafts_open.erase(open);
+    if (measurement) {
+      measurement->drafts_took(took);
+      return {};
+    }
+    if (policy) policy->drafts_took(static_cast<std::uint32_t>(answers.drafts.size()), took);
     return offer(answers.drafts);
   }
 
@@ -162,13 +178,29 @@ struct scheduler_state {
       if (!drafts) return fail(drafts.error());
       return offer(*drafts);
     }
-    if (outcome.orders.empty()) return {};
-    drafts_open[step] = {outcome.orders, now};
-    edges->send(flow::draft_orders{step, outcome.verdict.epoch, outcome.orders});
+    send_orders(outcome, now);
+    return {};
+  }
+
+  void send_orders(const session::step_outcome& outcome, caf::actor_clock::time_point now) {
+    if (outcome.orders.empty()) return;
+    drafts_open[outcome.verdict.step] = {outcome.orders, now};
+    edges->send(flow::draft_orders{outcome.verdict.step, outcome.verdict.epoch, outcome.orders});
+  }
+
+  /// Of a step that is measured.
+  result<void> accept_measured(const flow::proposal& proposal, caf::actor_clock::time_point now) {
+    const auto outcome = measurement->accept(proposal);
+    if (!outcome) return fail(outcome.error());
+    measurement->step_took(seconds(now - started.extract(proposal.step).mapped().since));
+    edges->send(outcome->verdict, true);
+    send_orders(*outcome, now);
+    if (measurement->done() && listener.on_measured) listener.on_measured(measurement->measured());
     return {};
   }
 
   result<void> accept(const flow::proposal& proposal, caf::actor_clock::time_point now) {
+    if (measurement) return accept_measured(proposal, now);
     const auto outcome = core->accept(proposal);
     if (!outcome) return fail(outcome.error());
     const started_step step = started.at(proposal.step);
@@ -194,6 +226,7 @@ struct scheduler_state {
   void give_up(const fault& what) {
     if (failure) return;
     failure = what;
+    measurement.reset();
     started.clear();
     verdict_waits.reset();
     taps_open.clear();
@@ -212,8 +245,20 @@ struct scheduler_state {
   }
 
   void begin(const std::vector<edge_end>& ends, epoch_id epoch) {
+    if (measurement) {
+      measurement.reset();
+      started.clear();
+      drafts_open.clear();
+    }
     edges->bind(ends, epoch);
     core->begin_epoch(epoch);
+  }
+
+  void measure(const session::scheduler_limits& limits) {
+    CEDAR_REQUIRE(core->requests() == 0, "costs are measured before the first request");
+    if (policy && drafter == nullptr && !failure)
+      measurement.emplace(limits, core->epoch(), *policy);
+    if ((!measurement || measurement->done()) && listener.on_measured) listener.on_measured({});
   }
 
   result<std::vector<request_id>> submit(const std::vector<session::generation_request>& requests) {
@@ -289,6 +334,10 @@ scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,
       [self](fail_atom, const fault_ref& what) { self->state.give_up(*what); },
       [self, deadline](resume_atom) {
         self->state.failure.reset();
+        pump(self, deadline);
+      },
+      [self, deadline, limits = config->limits](measure_atom) {
+        self->state.measure(limits);
         pump(self, deadline);
       },
       [self, deadline](deadline_atom) { judge(self, deadline); },

@@ -7,6 +7,9 @@
 // behind. Images leave before the table of the step in which they begin; while one waits for credit
 // no other begins, and requests without images go on.
 //
+// Told to measure, before any request, it runs the steps of a session::cost_measurement instead;
+// the epoch that is bound next ends that, done or not.
+//
 // A failure ends the epoch: the requests that the pipeline held state of are given up, those that
 // wait in the queue wait on, new ones are refused. Binding the edges again begins the next epoch;
 // resume says that all other units have done so too. A defect of the scheduler itself gives up all.
@@ -19,6 +22,7 @@
 
 #include "actors/interfaces.hpp"
 #include "runtime/base/trace.hpp"
+#include "runtime/session/cost_measurement.hpp"
 #include "runtime/session/drafter.hpp"
 #include "runtime/session/step_scheduler.hpp"
 
@@ -37,6 +41,8 @@ struct scheduler_listener {
   /// The pipeline cannot go on until it is resumed: the requests that were given up, and why. Once
   /// for each failure.
   std::function<void(const std::vector<request_id>&, const fault&)> on_failed;
+  /// The measurement is done, or nobody would use what it finds. May be empty.
+  std::function<void(const session::measured_costs&)> on_measured{};
 };
 
 struct scheduler_config {

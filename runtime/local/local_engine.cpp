@@ -167,6 +167,30 @@ result<void> local_engine::offer_drafts(session::step_scheduler& scheduler,
   return {};
 }
 
+result<session::measured_costs> local_engine::measure_costs() {
+  if (!policy_ || !drafting_) return session::measured_costs{};
+  session::cost_measurement measurement(scheduler_limits(1), epoch_id{}, *policy_);
+  while (const auto table = measurement.next_step())
+    if (const result<void> ran = run_measured(measurement, *table); !ran) return fail(ran.error());
+  if (const result<void> renewed = renew(); !renewed) return fail(renewed.error());
+  return measurement.measured();
+}
+
+result<void> local_engine::run_measured(session::cost_measurement& measurement,
+                                        const flow::step_table& table) {
+  const result<flow::proposal> proposal = run(table, {});
+  if (!proposal) return fail(proposal.error());
+  const result<session::step_outcome> outcome = measurement.accept(*proposal);
+  if (!outcome) return fail(outcome.error());
+  apply(outcome->verdict);
+  measurement.step_took(seconds_since(step_began_));
+  if (outcome->orders.empty()) return {};
+  const auto began = std::chrono::steady_clock::now();
+  if (const auto drafts = drafting_->run(outcome->orders); !drafts) return fail(drafts.error());
+  measurement.drafts_took(seconds_since(began));
+  return {};
+}
+
 result<std::vector<session::usage>> local_engine::generate(
     const std::vector<session::generation_request>& requests,
     const session::generation_sink& sink) {

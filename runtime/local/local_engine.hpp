@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "kernels/base/check.hpp"
+#include "runtime/session/cost_measurement.hpp"
 #include "runtime/session/drafter.hpp"
 #include "runtime/session/generator.hpp"
 #include "runtime/session/step_scheduler.hpp"
@@ -35,6 +36,12 @@ class local_engine final : public session::generator {
   static result<std::unique_ptr<local_engine>> open(const stage::model_source& source,
                                                     const kernels::backend& backend,
                                                     const engine_options& options);
+
+  /// Measures what steps and drafts cost, for the policy; nothing without options.draft_policy, or
+  /// where the model's drafter does not draft. Before the first request: everything that holds
+  /// state is made anew afterwards. Takes about session::cost_measurement::seconds_max at most.
+  /// Errors: those of a step, and of renew().
+  result<session::measured_costs> measure_costs();
 
   /// What earlier calls left in the prefix store serves later ones; an error empties it.
   result<std::vector<session::usage>> generate(
@@ -79,6 +86,7 @@ class local_engine final : public session::generator {
   bool drafts_itself() const noexcept {
     return options_.draft_tokens > 0 && options_.drafter == nullptr;
   }
+  result<void> run_measured(session::cost_measurement& measurement, const flow::step_table& table);
   result<std::vector<session::usage>> run_all(
       const std::vector<session::generation_request>& requests,
       const session::generation_sink& sink);

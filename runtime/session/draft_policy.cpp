@@ -30,10 +30,26 @@ draft_policy::draft_policy(std::uint32_t tokens_max, std::uint32_t rows_max)
   report_.lengths.resize(tokens_max + 1);
 }
 
-const draft_policy::regime& draft_policy::regime_of(std::uint32_t requests) const {
-  static const regime untried;
+void draft_policy::measured_step(std::uint32_t rows, double seconds) {
+  steps_.observe(rows, seconds);
+  measured_ = true;
+}
+
+void draft_policy::measured_drafts(std::uint32_t requests, double seconds) {
+  drafts_.observe(requests, seconds);
+}
+
+draft_policy::regime draft_policy::first_regime(std::uint32_t requests) const {
+  regime out;
+  if (!measured_ || !steps_.knows(requests)) return out;
+  out.now = phase::try_drafts;
+  out.tried_drafts = true;
+  return out;
+}
+
+draft_policy::regime draft_policy::regime_of(std::uint32_t requests) const {
   const auto found = regimes_.find(std::bit_width(requests));
-  return found == regimes_.end() ? untried : found->second;
+  return found == regimes_.end() ? first_regime(requests) : found->second;
 }
 
 bool draft_policy::wants_drafts(std::uint32_t requests) const {
@@ -98,7 +114,7 @@ std::vector<std::uint32_t> draft_policy::lengths(
     for (const double one : survives) all.push_back({one, draft});
   }
   const double rate = std::max(plain_rate(requests), drafted_rate(requests));
-  const regime& at = regime_of(requests);
+  const regime at = regime_of(requests);
   if (rate == 0 || at.now == phase::try_drafts) {
     std::ranges::fill(out, trial_length(at.left));
     return out;
@@ -135,9 +151,11 @@ void draft_policy::step_took(double seconds) {
   const settled_step step = std::exchange(last_, {});
   const double draft_seconds = step.drafts.empty() ? 0 : std::exchange(draft_seconds_, 0);
   if (!step.decodes_only || !std::isfinite(seconds) || seconds <= 0) return;
+  regime& at = regimes_.try_emplace(std::bit_width(step.requests), first_regime(step.requests))
+                   .first->second;
   if (!step.drafts.empty() || !wants_drafts(step.requests)) steps_.observe(step.rows, seconds);
   if (!step.drafts.empty()) account(step, seconds, draft_seconds);
-  advance(regimes_[std::bit_width(step.requests)], step, seconds + draft_seconds);
+  advance(at, step, seconds + draft_seconds);
 }
 
 void draft_policy::drafts_took(std::uint32_t requests, double seconds) {

@@ -14,10 +14,12 @@
 //        max over l >= 1 of S (1 + ā_1 + .. + ā_l) / (t(S (1 + l)) + d(S))   >   S / t(S)
 //    Where that ceases to hold by 2 %, plain steps are measured again before it is believed; if it
 //    holds again then, not once more before `recheck_pause` drafted steps.
-// 3. Costs are learnt from the steps and drafts of requests (cost_table), by numbers of requests up
-//    to the same power of two: first `trial_steps` plain steps, then as many with drafts, whole
-//    ones and shorter ones. So no request waits for warm-up steps, and what is measured is what is
-//    run: links, other load and all.
+// 3. Costs are those that were measured before the first request (cost_measurement), and then
+// learnt
+//    from the steps and drafts of requests (cost_table), by numbers of requests up to the same
+//    power of two: first `trial_steps` plain steps, unless the time of one is known by measurement,
+//    then as many with drafts, whole ones and shorter ones: how much of a draft is right, only
+//    texts tell. So what is measured soon is what is run: links, other load and all.
 // 4. Where drafting is off it is tried again: after `trial_pause` steps at least, and not before
 //    plain steps have taken 100 times as long as the last trial has lost, all that it takes for the
 //    drafter to catch up included; what a hiccup makes of that is bounded. Where it is on, a plain
@@ -75,6 +77,10 @@ class draft_policy {
   /// `tokens_max`: of one draft; `rows_max`: of one step.
   draft_policy(std::uint32_t tokens_max, std::uint32_t rows_max);
 
+  /// Before the first request: a step of so many rows, or so many drafts together, took so long.
+  void measured_step(std::uint32_t rows, double seconds);
+  void measured_drafts(std::uint32_t requests, double seconds);
+
   /// Whether `requests` that go on together should have drafts.
   bool wants_drafts(std::uint32_t requests) const;
 
@@ -105,7 +111,8 @@ class draft_policy {
     double debt = 0;  ///< plain steps that the last trial cost, less 1 % of those since
   };
 
-  const regime& regime_of(std::uint32_t requests) const;
+  regime first_regime(std::uint32_t requests) const;
+  regime regime_of(std::uint32_t requests) const;
   double plain_rate(std::uint32_t requests) const;
   double drafted_rate(std::uint32_t requests) const;
   double gain(std::uint32_t requests) const;
@@ -125,6 +132,7 @@ class draft_policy {
   draft_calibration calibration_;
   std::vector<double> typical_;  ///< ā
   double typical_weight_ = 0;  ///< drafts that it stands for
+  bool measured_ = false;  ///< steps, before the first request
   std::map<int, regime> regimes_;  ///< by the binary digits of the number of requests
   settled_step last_;  ///< whose time is not known yet
   double draft_seconds_ = 0;  ///< of drafts whose step is not known yet

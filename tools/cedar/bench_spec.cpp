@@ -215,7 +215,10 @@ class spec_bench {
                                .requests_max = most_requests()};
     with.draft_tokens = setting.tokens;
     with.draft_policy = setting.automatic;
-    return local::local_engine::open(*source_, *backend_, with);
+    auto made = local::local_engine::open(*source_, *backend_, with);
+    if (!made) return fail(made.error());
+    if (const auto measured = (*made)->measure_costs(); !measured) return fail(measured.error());
+    return std::move(*made);
   }
 
   /// Processes of its own.

@@ -111,7 +111,15 @@ result<void> pipeline::open_local() {
   auto engine = local::local_engine::open(*source_, *backend_, engine_options);
   if (!engine) return fail(engine.error());
   engine_ = std::move(*engine);
+  const auto measured = engine_->measure_costs();
+  if (!measured) return fail(measured.error());
+  if (measured->steps > 0) note_measured(*measured);
   return {};
+}
+
+/// Only where somebody waits for a server.
+void pipeline::note_measured(const session::measured_costs& costs) const {
+  if (options_.serves) fmt::print(stderr, "cedar: measured {}\n", session::to_string(costs));
 }
 
 result<void> pipeline::open_cluster() {
@@ -134,6 +142,7 @@ result<void> pipeline::open_cluster() {
   cluster_ = std::make_unique<topology::cluster>(options);
   watch_->react([to = cluster_.get()] { to->interrupt(); });
   if (const result<void> started = cluster_->start(); !started) return started;
+  if (cluster_->measured()) note_measured(*cluster_->measured());
   if (options_.verbose) fmt::print(stderr, "{}", topology::render_plan(cluster_->topology()));
   return {};
 }

@@ -84,6 +84,7 @@ class pipeline {
   session::scheduler_limits scheduler_limits() const;
   result<void> open_local();
   result<void> open_cluster();
+  void note_measured(const session::measured_costs& costs) const;
 
   pipeline_options options_;
   trace_clock::time_point begin_;

@@ -1,8 +1,8 @@
 // The client's side of a topology: starts the other nodes, wires them, runs requests, ends
 // everything.
 //
-// 1. start() returns when every unit is loaded and every edge is bound, or with the reason why not;
-//    then no process of it is left.
+// 1. start() returns when every unit is loaded, every edge is bound and what has to be measured is,
+//    or with the reason why not; then no process of it is left.
 // 2. A node that is lost fails the pipeline by name; generate() returns that error. After an error
 //    only reports() and stop() are of use: it is a cluster_service that recovers.
 // 3. The destructor stops all processes, also those that do not answer; nodes that a person started
@@ -78,6 +78,9 @@ class cluster final : public session::generator {
   /// Processes other than this one.
   std::size_t processes() const noexcept { return remote() ? plan_->nodes().size() - 1 : 0; }
 
+  /// What start() measured for the choice of drafts (`draft: auto`); nothing else, or not in time.
+  const std::optional<session::measured_costs>& measured() const noexcept { return measured_; }
+
   /// What every node recorded since the last call. Nodes that do not answer are left out.
   std::vector<node_report> reports();
 
@@ -145,6 +148,9 @@ class cluster final : public session::generator {
     node_id node;
     node_usage usage;
   };
+  struct measured_event {
+    session::measured_costs costs;
+  };
   struct interrupted_event {};
   /// Orders of a cluster_service.
   struct submit_event {
@@ -159,7 +165,7 @@ class cluster final : public session::generator {
   using event = std::variant<rows_event, finished_event, failed_event, flow::tap, actors::fault,
                              joined_event, left_event, refused_event, deployed_event, parted_event,
                              wired_event, lost_event, cut_event, interrupted_event, submit_event,
-                             cancel_event, end_event, usage_event>;
+                             cancel_event, end_event, usage_event, measured_event>;
   /// What start() waits for: nodes that got so far.
   using progress_set = std::set<node_id>;
 
@@ -174,6 +180,10 @@ class cluster final : public session::generator {
   /// Those that have joined and are not deployed.
   result<void> deploy_all();
   result<void> wire_all();
+  /// Times some steps before the first request, where that decides what is drafted, and wires all
+  /// anew, so that nothing of them is left (cluster_measure.cpp).
+  result<void> measure_costs();
+  result<void> await_measured();
 
   // Coming back (recovery.cpp).
 
@@ -275,6 +285,7 @@ class cluster final : public session::generator {
   std::map<std::pair<node_id, node_id>, std::uint64_t> link_losses_;  ///< of such nodes, ever
   std::function<void(event&)> others_;  ///< while coming back: takes other news
   std::string last_refusal_;
+  std::optional<session::measured_costs> measured_;
   std::optional<error> failure_;  ///< why nothing can be generated any more
   bool ready_ = false;
   bool stopped_ = false;

@@ -72,7 +72,8 @@ result<void> cluster::start_all() {
   if (const result<void> done = await(joined_, "join"); !done) return done;
   if (secret_) secret_->remove();
   if (const result<void> done = deploy_all(); !done) return done;
-  return wire_all();
+  if (const result<void> done = wire_all(); !done) return done;
+  return measure_costs();
 }
 
 result<void> cluster::read_topology() {
@@ -293,6 +294,8 @@ result<void> cluster::note(event& news) {
     return fail(root_cause(describe_cut(*cut)));
   } else if (const auto* what = std::get_if<actors::fault>(&news)) {
     return fail(what->what.with(what->where));
+  } else if (const auto* measured = std::get_if<measured_event>(&news)) {
+    measured_ = measured->costs;
   } else if (std::holds_alternative<interrupted_event>(news)) {
     if (others_) others_(news);
     return fail(errc::cancelled, "interrupted");

@@ -124,6 +124,30 @@ BOOST_DATA_TEST_CASE(a_policy_that_turns_drafting_on_and_off_gives_the_plain_ans
   if (number % 2 == 0) BOOST_TEST(tables.at("drafter") < tables.at("head"));
 }
 
+// Whole, or ended in the middle by the epoch in which requests come.
+BOOST_DATA_TEST_CASE(costs_that_were_measured_change_no_answer,
+                     topologies* data::xrange(1, 1 + seeds_count(4)), topology, number) {
+  const auto seed = static_cast<std::uint64_t>(number);
+  const topology::plan plan = planned(topology, limits + "steps_in_flight: 3}\ndraft: auto\n");
+  simulation sim(plan, {.seed = seed, .small_windows = number % 2 == 0});
+  sim.measure();
+  if (number % 2 == 0) {
+    for (std::size_t i = 0; i < 50 * seed; ++i) sim.act();
+  } else {
+    sim.run();
+    check_nothing_left(sim);
+    BOOST_REQUIRE(sim.measured.size() == 1U);
+    BOOST_TEST(sim.measured[0].steps > 0U);
+  }
+  sim.recover();
+  const auto requests = longer_requests(seed, 5);
+  const auto ids = sim.submit(requests);
+  BOOST_REQUIRE(ids);
+  sim.run();
+  check_nothing_left(sim);
+  check_answers(sim, *ids, local_answers(requests, sim.limits()));
+}
+
 BOOST_DATA_TEST_CASE(a_drafter_that_lags_behind_gives_the_plain_answers, topologies, topology) {
   const topology::plan plan = planned(topology, limits + "steps_in_flight: 3}\n");
   simulation sim(plan, {.seed = 7});

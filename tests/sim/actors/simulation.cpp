@@ -257,7 +257,8 @@ void simulation::spawn_scheduler() {
         failed_ = true;
         given_up.insert(given_up.end(), requests.begin(), requests.end());
         given_up_for.push_back(why);
-      }};
+      },
+      [this](const session::measured_costs& costs) { measured.push_back(costs); }};
   scheduler_ = actors::spawn_scheduler(
       system_, {limits(), plan_.deadlines().step, std::move(listener), &no_trace_,
                 settings_.drafter, plan_.limits().draft_policy});
@@ -372,6 +373,10 @@ void simulation::kill(const std::string& name) {
 
 void simulation::calm() {
   for (auto& [id, one] : nodes_) one->port->calm();
+}
+
+void simulation::measure() {
+  caf::anon_send(scheduler_, actors::measure_atom::value);
 }
 
 void simulation::recover() {

@@ -85,6 +85,8 @@ class simulation {
   /// The scheduler's answer. Nothing else happens meanwhile.
   result<std::vector<request_id>> submit(const std::vector<session::generation_request>& requests);
 
+  /// Tells the scheduler to measure, before any request. recover() ends that, done or not.
+  void measure();
   /// The scheduler hears of it as one message among others.
   void cancel(request_id request);
 
@@ -118,6 +120,7 @@ class simulation {
 
   std::map<request_id, std::vector<answered_row>> rows;
   std::map<request_id, session::usage> finished;
+  std::vector<session::measured_costs> measured;
   std::vector<flow::tap> taps;
   std::map<request_id, std::size_t> taps_before_finish;  ///< how many had come
   std::vector<request_id> given_up;

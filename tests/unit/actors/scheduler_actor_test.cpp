@@ -4,6 +4,7 @@
 #include "actors/scheduler_actor.hpp"
 
 #include <boost/test/unit_test.hpp>
+#include <map>
 
 #include "tests/unit/actors/test_system.hpp"
 
@@ -19,7 +20,7 @@ constexpr std::uint32_t tables = 1, verdicts = 2, proposals = 3, orders = 4, ans
 constexpr token_id image_token = 50;
 
 struct bound_scheduler {
-  explicit bound_scheduler(std::uint32_t draft_tokens = 0) {
+  explicit bound_scheduler(std::uint32_t draft_tokens = 0, bool draft_policy = false) {
     scheduler = actors.keep(spawn_scheduler(
         actors.system(),
         {{.rows_per_step = 8,
@@ -29,6 +30,7 @@ struct bound_scheduler {
           .steps_in_flight = 2,
           .vocabulary = 100,
           .image_token = image_token,
+          .kv_granule = 32,
           .draft_tokens_max = draft_tokens,
           .images = image::image_rules{.patch = 2, .downsample = 2, .tokens_max = 20}},
          700ms,
@@ -42,8 +44,11 @@ struct bound_scheduler {
           [this](const std::vector<request_id>& requests, const fault& why) {
             given_up.insert(given_up.end(), requests.begin(), requests.end());
             reasons.push_back(why);
-          }},
-         &trace}));
+          },
+          [this](const session::measured_costs& costs) { measured.push_back(costs); }},
+         &trace,
+         nullptr,
+         draft_policy}));
     bind(0);
   }
 
@@ -100,6 +105,16 @@ struct bound_scheduler {
     caf::anon_send(scheduler, packet);
     actors.run();
   }
+  void measure() {
+    caf::anon_send(scheduler, measure_atom::value);
+    actors.run();
+  }
+  /// Gives all credit back for the packet that was sent as the `index`-th.
+  void use_up(std::size_t index) {
+    const flow::stamped_message& packet = sent.at(index);
+    send(packet_of(packet.head.edge.value, credited[packet.head.edge]++,
+                   flow::credit{{}, 1, flow::credit_bytes(packet.body)}));
+  }
   void give_up(const std::string& where) {
     caf::anon_send(
         scheduler, fail_atom::value,
@@ -119,10 +134,12 @@ struct bound_scheduler {
   std::vector<flow::stamped_message> sent;
   std::vector<session::row_event> events;
   std::vector<request_id> finished, given_up;
+  std::vector<session::measured_costs> measured;
   std::vector<fault> reasons;
   bool throw_on_rows = false;
   std::uint64_t proposed = 0;
   std::uint64_t answered = 0;
+  std::map<edge_id, std::uint64_t> credited;
   test_system actors;
   scheduler_actor scheduler;
 };
@@ -402,6 +419,74 @@ BOOST_AUTO_TEST_CASE(no_table_leaves_while_an_order_waits_for_credit) {
   one.send(packet_of(orders, 0, flow::credit{{}, 1, order_bytes}));
   BOOST_TEST(std::ranges::count(one.kinds(), "draft_orders") == 2);
   BOOST_TEST(std::ranges::count(one.kinds(), "step_table") == 3);
+}
+
+BOOST_AUTO_TEST_CASE(costs_are_measured_before_requests_and_leave_nothing_in_the_next_epoch) {
+  bound_scheduler one(3, true);
+  one.measure();
+  std::size_t handled = 0;
+  std::size_t steps = 0;
+  while (one.measured.empty()) {
+    BOOST_TEST_REQUIRE(handled < one.sent.size());
+    const flow::message& next = one.sent[handled].body;
+    if (std::holds_alternative<flow::step_table>(next)) {
+      ++steps;
+      one.propose(handled);
+    } else if (std::holds_alternative<flow::draft_orders>(next)) {
+      one.draft(handled, {});
+    }
+    if (!std::holds_alternative<flow::credit>(next)) one.use_up(handled);
+    ++handled;
+  }
+  BOOST_TEST(one.measured.size() == 1U);
+  BOOST_TEST(one.measured[0].steps == steps);
+  BOOST_TEST(one.measured[0].drafts > 0U);
+  BOOST_TEST(one.events.empty());
+  BOOST_TEST(one.finished.empty());
+
+  one.sent.clear();
+  BOOST_REQUIRE(one.submit(3, 2));
+  BOOST_TEST(one.kinds().empty());
+  one.bind(1);
+  one.resume();
+  const auto table = std::get<flow::step_table>(one.sent.at(0).body);
+  BOOST_TEST((table.step == step_id{1}));
+  BOOST_TEST((table.spans.at(0).request == request_id{1}));
+  BOOST_TEST((table.epoch == epoch_id{1}));
+}
+
+BOOST_AUTO_TEST_CASE(a_measurement_that_takes_too_long_ends_with_its_epoch) {
+  bound_scheduler one(3, true);
+  one.measure();
+  BOOST_TEST(one.kinds() == texts{"step_table"}, by_element);
+  one.bind(1);
+  one.actors.advance(10s);
+  BOOST_TEST(one.reasons.empty());
+  BOOST_TEST(one.measured.empty());
+  one.sent.clear();
+  BOOST_REQUIRE(one.submit(3, 2));
+  BOOST_TEST(one.kinds() == texts{"step_table"}, by_element);
+  one.propose(0);
+  BOOST_TEST(one.events.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_measured_step_without_a_proposal_is_late_by_name) {
+  bound_scheduler one(3, true);
+  one.measure();
+  one.actors.advance(701ms);
+  BOOST_REQUIRE(one.reasons.size() == 1U);
+  BOOST_TEST(one.reasons[0].where == "step 1");
+  one.bind(1);
+  one.resume();
+  BOOST_TEST(one.submit(3, 2).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_measured_where_nobody_would_use_it) {
+  bound_scheduler one(3);
+  one.measure();
+  BOOST_REQUIRE(one.measured.size() == 1U);
+  BOOST_TEST(one.measured[0].steps == 0U);
+  BOOST_TEST(one.kinds().empty());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -30,7 +30,7 @@ class guesser final : public session::drafter {
   }
 
   result<std::vector<flow::draft>> draft_after(const flow::step_table&,
-                                                  const session::step_outcome& outcome) override {
+                                               const session::step_outcome& outcome) override {
     std::vector<flow::draft> out;
     for (const flow::draft_order& order : outcome.orders) {
       flow::draft& made = out.emplace_back();
@@ -150,6 +150,27 @@ BOOST_AUTO_TEST_CASE(by_the_models_own_drafter_get_the_bits_of_plain_ones) {
     BOOST_TEST_MESSAGE("request " << i << ": " << per_step << " tokens a step");
     BOOST_TEST(per_step > 2.0);
   }
+}
+
+// What was measured before the first request decides how much is drafted, and no token.
+BOOST_AUTO_TEST_CASE(after_a_measurement_get_the_bits_of_plain_ones) {
+  const small_model model(CEDAR_SOURCE_DIR "/configs/models/cedar-tiny");
+  const auto requests = recorded_requests();
+  local::engine_options options{.rows_per_step = 64, .requests_max = 8, .context_max = 1024};
+  const auto plain = model.run(requests, options);
+  BOOST_TEST(model.open(options)->measure_costs()->steps == 0U);  // nobody drafts
+
+  options.draft_policy = true;
+  const auto engine = model.open(options);
+  const auto measured = engine->measure_costs();
+  BOOST_REQUIRE(measured);
+  BOOST_TEST_MESSAGE("measured " << session::to_string(*measured));
+  BOOST_TEST(measured->steps > 0U);
+  BOOST_TEST(engine->policy()->wants_drafts(1));
+  BOOST_TEST((engine->policy()->report() == session::draft_policy(5, 64).report()));
+  const cache_bytes held = engine->caches();
+  BOOST_TEST(held.total() == 0U);
+  check_same(answers_of(*engine, requests), plain);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
