@@ -33,21 +33,27 @@ struct options {
   bool json = false;
 };
 
-/// Milliseconds.
-result<double> time_prompt(local::local_engine& engine, std::vector<token_id> prompt,
-                           prefill_mode mode, std::uint32_t threads) {
+struct computed_prompt {
+  double ms = 0;
+  session::usage used;
+};
+
+result<computed_prompt> compute_prompt(local::local_engine& engine, std::vector<token_id> prompt,
+                                       prefill_mode mode, std::uint32_t threads) {
   session::generation_request request;
   request.prompt = std::move(prompt);
   request.mode = mode;
   const double begin = seconds_now(threads);
-  if (const auto used = engine.generate({request}, {}); !used) return fail(used.error());
-  return (seconds_now(threads) - begin) * 1e3;
+  const auto used = engine.generate({request}, {});
+  if (!used) return fail(used.error());
+  return computed_prompt{(seconds_now(threads) - begin) * 1e3, used->front()};
 }
 
 /// What each mode took, in the order of the options.
 struct measured {
   std::vector<spread> us;
   std::vector<double> ratios;  ///< to the first mode, medians of rounds
+  std::vector<session::usage> used;  ///< every round's: rows follow from the prompt's length alone
   bench_report parts;  ///< breakdowns, a mode each
 };
 
@@ -72,15 +78,17 @@ class prefill_bench {
   result<measured> run() {
     std::vector<std::vector<double>> times(chosen_.modes.size());
     std::vector<std::vector<double>> ratios(chosen_.modes.size());
+    measured out;
+    out.used.resize(chosen_.modes.size());
     for (std::uint32_t round = 0; round <= chosen_.repeat; ++round)
       for (std::size_t i = 0; i < chosen_.modes.size(); ++i) {
-        const auto ms = time_prompt(*model_.plain, prompt(round), mode(i), chosen_.threads);
-        if (!ms) return fail(ms.error());
+        const auto made = compute_prompt(*model_.plain, prompt(round), mode(i), chosen_.threads);
+        if (!made) return fail(made.error());
+        out.used[i] = made->used;
         if (round == 0) continue;
-        times[i].push_back(*ms * 1e3);
+        times[i].push_back(made->ms * 1e3);
         ratios[i].push_back(times[i].back() / times[0].back());
       }
-    measured out;
     for (std::size_t i = 0; i < chosen_.modes.size(); ++i) {
       out.us.push_back(spread_of(times[i]));
       out.ratios.push_back(median(ratios[i]));
@@ -97,12 +105,12 @@ class prefill_bench {
     bench_report quickest;
     for (std::uint32_t round = 0; round < chosen_.repeat; ++round) {
       model_.watched->reset();
-      const auto ms = time_prompt(*model_.counted, prompt(round), mode(index), 0);
-      if (!ms) return fail(ms.error());
-      if (*ms >= least) continue;
-      least = *ms;
+      const auto made = compute_prompt(*model_.counted, prompt(round), mode(index), 0);
+      if (!made) return fail(made.error());
+      if (made->ms >= least) continue;
+      least = made->ms;
       quickest = {};
-      add_breakdown(quickest, prefix_of(chosen_.modes[index]), *model_.watched, {*ms * 1e-3, 1});
+      add_breakdown(quickest, prefix_of(chosen_.modes[index]), *model_.watched, {least * 1e-3, 1});
     }
     to.rows.insert(to.rows.end(), quickest.rows.begin(), quickest.rows.end());
     return {};
@@ -128,7 +136,10 @@ bench_report report_of(const options& chosen, const measured& found) {
   for (std::size_t i = 0; i < chosen.modes.size(); ++i)
     out.rows.push_back({prefix_of(chosen.modes[i]),
                         found.us[i],
-                        {{"rows", chosen.prompt_tokens}, {"ratio", found.ratios[i]}},
+                        {{"rows", chosen.prompt_tokens},
+                         {"encoder_rows", found.used[i].encoder_rows},
+                         {"decoder_rows", found.used[i].decoder_rows},
+                         {"ratio", found.ratios[i]}},
                         {}});
   out.rows.insert(out.rows.end(), found.parts.rows.begin(), found.parts.rows.end());
   return out;
@@ -141,10 +152,18 @@ void print(const options& chosen, const measured& found) {
     const std::string& mode = chosen.modes[i];
     const double ms = found.us[i].median * 1e-3;
     const double rate = chosen.prompt_tokens * 1e3 / ms;
-    root["modes"][mode] = {{"ms", ms}, {"tokens_per_second", rate}, {"ratio", found.ratios[i]}};
+    const session::usage& used = found.used[i];
+    root["modes"][mode] = {{"ms", ms},
+                           {"tokens_per_second", rate},
+                           {"ratio", found.ratios[i]},
+                           {"encoder_rows", used.encoder_rows},
+                           {"decoder_rows", used.decoder_rows}};
     if (!chosen.json)
-      fmt::print("{:<10}{:>12.1f} ms  +- {:.1f} %{:>12.0f} tokens/s{:>8.3f} of {}\n", mode, ms,
-                 100 * found.us[i].relative(), rate, found.ratios[i], chosen.modes[0]);
+      fmt::print(
+          "{:<10}{:>12.1f} ms  +- {:.1f} %{:>12.0f} tokens/s{:>8.3f} of {:<8}"
+          "rows: encoder {}, decoder {}\n",
+          mode, ms, 100 * found.us[i].relative(), rate, found.ratios[i], chosen.modes[0],
+          used.encoder_rows, used.decoder_rows);
   }
   if (chosen.json) {
     fmt::print("{}\n", root.dump(2));

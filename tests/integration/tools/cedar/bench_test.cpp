@@ -77,9 +77,13 @@ BOOST_AUTO_TEST_CASE(rounds_of_the_transport) {
 }
 
 BOOST_AUTO_TEST_CASE(prompts_in_both_modes) {
-  const json seen = bench({"prefill", "-m", tiny, "--prompt-tokens", "40", "--repeat", "1"});
+  const json seen = bench({"prefill", "-m", tiny, "--prompt-tokens", "80", "--repeat", "1"});
   BOOST_TEST(seen.at("modes").at("exact").at("ratio") == 1.0);
   BOOST_TEST(seen.at("modes").at("bounded").at("ms").get<double>() > 0);
+  for (const auto& [mode, decoder_rows] : {std::pair{"exact", 80}, {"bounded", 64}}) {
+    BOOST_TEST(seen.at("modes").at(mode).at("encoder_rows") == 80);
+    BOOST_TEST(seen.at("modes").at(mode).at("decoder_rows") == decoder_rows);  // the window's
+  }
   BOOST_TEST(
       bench({"prefill", "-m", tiny, "--prompt-tokens", "9", "--repeat", "1", "--modes", "exact"})
           .at("modes")
