@@ -221,10 +221,10 @@ result<void> run(const options& chosen) {
   for (std::size_t i = 0; i < answers.size(); ++i) {
     const std::string rest = answers[i].decoder.finish();
     answers[i].text += rest;
-    if (chosen.prompt_given)
-      fmt::print("{}\n", rest);
-    else
+    if (!chosen.prompt_given)
       print_json(i, (*requests)[i], answers[i], (*used)[i]);
+    else if ((*requests)[i].new_tokens_max > 0)  // else there is no answer to end
+      fmt::print("{}\n", rest);
   }
   std::fflush(stdout);
   if (chosen.prompt_given && cut_by_context(requests->front(), answers.front()))

@@ -276,4 +276,11 @@ BOOST_AUTO_TEST_CASE(traces_every_unit_and_edge_with_the_bytes_of_the_plan) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(prints_nothing_where_no_token_was_asked_for) {
+  const finished ran = test::run(CEDAR_PROGRAM, {"run", "-m", checkpoint_of("cedar-tiny").string(),
+                                                 "-p", "Once upon a time", "--max-tokens", "0"});
+  BOOST_TEST(ran.code == 0);
+  BOOST_TEST(ran.output.empty());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
