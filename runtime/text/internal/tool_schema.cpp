@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,52 @@ bool is_text(const ordered_json& value) {
   return value.is_string();
 }
 
+bool is_number(const ordered_json& value) {
+  return value.is_number();
+}
+
+bool is_flag(const ordered_json& value) {
+  return value.is_boolean();
+}
+
+bool is_count(const ordered_json& value) {
+  return value.is_number_unsigned() ||
+         (value.is_number_integer() && value.get<std::int64_t>() >= 0);
+}
+
+/// Keywords whose values are of one simple kind.
+struct simple_keyword {
+  std::string_view key;
+  bool (*holds)(const ordered_json&);
+  const char* otherwise;
+};
+
+constexpr const char* must_be_text = "must be a text";
+constexpr const char* must_be_number = "must be a number";
+constexpr const char* must_be_count = "must be a whole number, at least 0";
+constexpr const char* must_be_flag = "must be true or false";
+
+constexpr std::array simple_keywords = {
+    simple_keyword{"description", is_text, must_be_text},
+    simple_keyword{"title", is_text, must_be_text},
+    simple_keyword{"format", is_text, must_be_text},
+    simple_keyword{"pattern", is_text, must_be_text},
+    simple_keyword{"$ref", is_text, must_be_text},
+    simple_keyword{"$id", is_text, must_be_text},
+    simple_keyword{"$schema", is_text, must_be_text},
+    simple_keyword{"$comment", is_text, must_be_text},
+    simple_keyword{"minimum", is_number, must_be_number},
+    simple_keyword{"maximum", is_number, must_be_number},
+    simple_keyword{"multipleOf", is_number, must_be_number},
+    simple_keyword{"minLength", is_count, must_be_count},
+    simple_keyword{"maxLength", is_count, must_be_count},
+    simple_keyword{"minItems", is_count, must_be_count},
+    simple_keyword{"maxItems", is_count, must_be_count},
+    simple_keyword{"minProperties", is_count, must_be_count},
+    simple_keyword{"maxProperties", is_count, must_be_count},
+    simple_keyword{"uniqueItems", is_flag, must_be_flag},
+};
+
 result<void> check_schema(const ordered_json& schema, const std::string& path);
 
 result<void> check_list(const ordered_json& list, const std::string& path) {
@@ -55,7 +102,8 @@ result<void> check_keyword(const std::string& key, const ordered_json& value,
                  "these");
   if (key == "required" && !all_of(value, is_text)) return wrong(path, "must be a list of names");
   if (key == "enum" && !value.is_array()) return wrong(path, "must be a list");
-  if (key == "description" && !value.is_string()) return wrong(path, "must be a text");
+  for (const simple_keyword& simple : simple_keywords)
+    if (key == simple.key && !simple.holds(value)) return wrong(path, simple.otherwise);
   if (key == "properties" || key == "$defs" || key == "definitions") return check_map(value, path);
   if (key == "anyOf" || key == "oneOf" || key == "allOf") return check_list(value, path);
   if (key == "items" && value.is_array()) return check_list(value, path);

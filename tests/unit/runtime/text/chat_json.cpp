@@ -175,6 +175,15 @@ BOOST_AUTO_TEST_CASE(parameters_of_tools_are_schemas) {
       {R"({"required": "a"})", "parameters.required: must be a list of names"},
       {R"({"enum": "a"})", "parameters.enum: must be a list"},
       {R"({"description": 1})", "parameters.description: must be a text"},
+      {R"({"properties": {"a": {"$ref": 5}}})", "parameters.properties.a.$ref: must be a text"},
+      {R"({"properties": {"a": {"pattern": []}}})",
+       "parameters.properties.a.pattern: must be a text"},
+      {R"({"items": {"maximum": "9"}})", "parameters.items.maximum: must be a number"},
+      {R"({"items": {"minLength": -1}})",
+       "parameters.items.minLength: must be a whole number, at least 0"},
+      {R"({"items": {"maxItems": 1.5}})",
+       "parameters.items.maxItems: must be a whole number, at least 0"},
+      {R"({"items": {"uniqueItems": 1}})", "parameters.items.uniqueItems: must be true or false"},
   };
   for (const wrong& one : cases) {
     const auto tools = read(one.message);
