@@ -73,6 +73,7 @@ names compared_of(const std::string& checkpoint, const kernels::backend& backend
 
 BOOST_AUTO_TEST_SUITE(golden_coverage)
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_DATA_TEST_CASE(every_tensor_of_a_trace_is_compared, data::make(test::traced_checkpoints),
                      checkpoint) {
   const auto backend = kernels::make_backend("cpu");
