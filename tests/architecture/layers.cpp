@@ -36,6 +36,9 @@ const layer_table& layers() {
       // Requests declare what their images take.
       {"runtime/session", {"runtime/flow", "runtime/image"}},
       {"kernels/registry", {"kernels/reference", "kernels/cpu"}},
+      // What drives devices returns runtime/base's result: a driver fails as files and peers do.
+      {"kernels/cuda", {"kernels/cuda/interface", "kernels/ops"}},
+      {"kernels/cuda/interface", {"kernels/plan", "runtime/base"}},
 
       {"runtime/vision", {"runtime/model", "runtime/image", "runtime/store", "kernels/ops"}},
 
@@ -49,7 +52,6 @@ const layer_table& layers() {
       {"runtime/image", {"runtime/base"}},
       {"kernels/reference", {"kernels/ops"}},
       {"kernels/cpu", {"kernels/ops"}},
-      {"kernels/cuda", {"kernels/ops", "kernels/plan"}},
       {"kernels/plan", {"kernels/base"}},
 
       {"runtime/base", {"kernels/base"}},
