@@ -35,8 +35,8 @@ const layer_table& layers() {
       {"runtime/transport", {"runtime/flow", "runtime/base"}},
       // Requests declare what their images take.
       {"runtime/session", {"runtime/flow", "runtime/image"}},
-      {"kernels/registry", {"kernels/reference", "kernels/cpu"}},
       // What drives devices returns runtime/base's result: a driver fails as files and peers do.
+      {"kernels/registry", {"kernels/reference", "kernels/cpu", "kernels/cuda/interface"}},
       {"kernels/cuda", {"kernels/cuda/interface", "kernels/ops"}},
       {"kernels/cuda/interface", {"kernels/plan", "runtime/base"}},
 
