@@ -6,6 +6,7 @@
 
 #include "runtime/transport/ucx/hangup.hpp"
 #include "tools/cedar/commands.hpp"
+#include "tools/cedar/devices.hpp"
 #include "tools/cedar/inspect.hpp"
 #include "tools/cedar/status.hpp"
 
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
   cedar::tools::add_logits(app, exit_code);
   cedar::tools::add_inspect(app, exit_code);
   cedar::tools::add_plan(app, exit_code);
+  cedar::tools::add_devices(app, exit_code);
   cedar::tools::add_node(app, exit_code);
   cedar::tools::add_make_checkpoint(app, exit_code);
   cedar::tools::add_bench(app, exit_code);
