@@ -60,6 +60,7 @@ struct device_entry {
   located<std::uint32_t> numa;  ///< node of the host's memory, if given
   located<std::uint32_t> nice{0, {}, false};
   located<std::uint64_t> memory;  ///< bytes that its units may need, if given
+  located<std::uint32_t> index{0, {}, false};  ///< of a CUDA device, as CUDA numbers them
 };
 
 /// A unit that computes on one device.

@@ -29,6 +29,7 @@ constexpr std::uint32_t device_threads_max = 256;
 constexpr std::uint32_t core_max = 1023;  // as many as the system's calls take
 constexpr std::uint32_t numa_max = 1023;
 constexpr std::uint32_t nice_max = 19;
+constexpr std::uint32_t cuda_index_max = 255;
 constexpr double link_ms_max = 10'000;
 // 1 kbit/s to 10 Tbit/s.
 constexpr double link_mbps_min = 0.001;
@@ -94,6 +95,8 @@ void parse_devices(section& root, document& result, mistakes& out) {
     device.nice.where = name.where;
     body.number("nice", 0, nice_max, device.nice);
     body.bytes("memory", device.memory);
+    device.index.where = name.where;
+    body.number("index", 0, cuda_index_max, device.index);
     body.finish();
     result.devices.push_back(std::move(device));
   }

@@ -9,6 +9,7 @@
 
 #include "actors/error_bridge.hpp"
 #include "topology/launch/cluster.hpp"
+#include "topology/launch/device_backend.hpp"
 #include "topology/launch/host.hpp"
 #include "topology/plan/render.hpp"
 
@@ -115,6 +116,9 @@ result<void> cluster::read_topology() {
                 options_.topology.string() +
                     " declares no links to emulate; write links: [{between: [NODE, NODE], "
                     "latency_ms: 20}], or leave --emulate-links out");
+  for (const node_plan& node : plan_->nodes())
+    if (!remote() || node.id == plan_->client().id)
+      if (const result<void> usable = check_devices(*plan_, node.id); !usable) return usable;
   const result<std::uint64_t> fingerprint = model_->fingerprint();
   if (!fingerprint) return fail(fingerprint.error());
   fingerprint_ = *fingerprint;

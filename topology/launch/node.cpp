@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "actors/error_bridge.hpp"
+#include "topology/launch/device_backend.hpp"
 #include "topology/launch/node_runtime.hpp"
 #include "topology/launch/secret.hpp"
 
@@ -76,12 +77,15 @@ result<void> prepare(node_state& state, const deployment& order) {
                                                                  : state.own_model);
   if (!model) return fail(model.error());
   state.model = std::move(*model);
+  auto planned = make_plan(*document, state.model->config());
+  const node_plan* const self = planned ? planned->find_node(state.name) : nullptr;
+  if (self != nullptr)
+    if (const result<void> usable = check_devices(*planned, self->id); !usable) return usable;
   const result<std::uint64_t> fingerprint = state.model->fingerprint();
   if (!fingerprint) return fail(fingerprint.error());
   if (*fingerprint != order.fingerprint)
     return fail(errc::mismatch, "the checkpoint at " + state.model->folder().string() +
                                     " is not the client's: configuration or tensors differ");
-  auto planned = make_plan(*document, state.model->config());
   if (!planned) return fail(errc::malformed, to_string(planned.error()));
   state.topology.emplace(std::move(*planned));
   return {};

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
-#include "kernels/registry/registry.hpp"
 #include "runtime/model/image_tokens.hpp"
 #include "runtime/model/owner_ratios.hpp"
 #include "runtime/vision/tower.hpp"
+#include "topology/launch/device_backend.hpp"
 #include "topology/launch/host.hpp"
 #include "topology/launch/node_port.hpp"
-#include "topology/launch/thread_placement.hpp"
 
 namespace cedar::topology {
 
@@ -98,6 +97,7 @@ result<std::unique_ptr<node_runtime>> node_runtime::open(caf::actor_system& syst
       });
   if (topology.nodes().size() > 1)
     if (const result<void> opened = node->open_port(); !opened) return fail(opened.error());
+  if (const result<void> made = node->make_backends(); !made) return fail(made.error());
   if (const result<void> spawned = node->spawn_units(); !spawned) return fail(spawned.error());
   return node;
 }
@@ -116,27 +116,22 @@ result<void> node_runtime::open_port() {
   return {};
 }
 
-result<const kernels::backend*> node_runtime::backend_of(const unit_plan& unit) {
-  const device_plan& device = plan_[*unit.device];
-  auto& backend = backends_[device.id];
-  if (!backend) {
-    const auto placement = placement_of(plan_, device);
-    if (!placement) return fail(placement.error());
-    backend = kernels::make_backend(to_string(device.kind), {device.threads, *placement});
+result<void> node_runtime::make_backends() {
+  for (const unit_id id : plan_[settings_.self].units) {
+    const unit_plan& unit = plan_[id];
+    if (!unit.device || backends_.contains(*unit.device)) continue;
+    auto made = backend_for(plan_, plan_[*unit.device]);
+    if (!made) return fail(made.error());
+    backends_.emplace(*unit.device, *std::move(made));
   }
-  if (!backend)
-    return fail(errc::refused, "device '" + device.name + "' of kind " +
-                                   std::string(to_string(device.kind)) +
-                                   " cannot run here: the processor needs AVX2, FMA and F16C");
-  return backend.get();
+  return {};
 }
 
 result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& unit) {
-  const result<const kernels::backend*> backend = backend_of(unit);
-  if (!backend) return fail(backend.error());
+  const kernels::backend& backend = *backends_.at(*unit.device);
   const std::size_t steps_max = plan_.limits().steps_in_flight;
   if (std::holds_alternative<vision_role>(unit.role)) {
-    auto made = model_.make_vision(**backend);
+    auto made = model_.make_vision(backend);
     if (!made) return fail(made.error());
     return stage::make_vision_unit(std::move(*made), steps_max);
   }
@@ -152,21 +147,21 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
     return stage::make_engram_unit(std::move(*made));
   }
   if (std::holds_alternative<head_role>(unit.role)) {
-    auto made = model_.make_head(**backend);
+    auto made = model_.make_head(backend);
     if (!made) return fail(made.error());
     return stage::make_head_unit(std::move(*made), steps_max);
   }
   if (std::holds_alternative<drafter_role>(unit.role)) {
-    auto made = model_.make_drafter(**backend, plan_.limits().requests);
+    auto made = model_.make_drafter(backend, plan_.limits().requests);
     if (!made) return fail(made.error());
     return stage::make_drafter_unit(
         std::make_unique<stage::drafting>(std::move(*made), model_.config()), steps_max);
   }
   const auto& role = std::get<stage_role>(unit.role);
   auto made = model_.make_layers(
-      **backend, {role.layers.first, role.layers.last, plan_.limits().requests,
-                  plan_.limits().context, role.imports, role.exports, plan_.limits().kv_granules,
-                  plan_.limits().prefix_granules, role.tapped_layers});
+      backend, {role.layers.first, role.layers.last, plan_.limits().requests,
+                plan_.limits().context, role.imports, role.exports, plan_.limits().kv_granules,
+                plan_.limits().prefix_granules, role.tapped_layers});
   if (!made) return fail(made.error());
   return stage::make_layer_unit(std::move(*made), steps_max);
 }

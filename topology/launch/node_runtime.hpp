@@ -56,7 +56,8 @@ result<transport::ucx::ucx_options> ucx_options_of(const plan& topology, node_id
 
 class node_runtime {
  public:
-  /// Loads the node's units. Errors: those of model_source's factories; io (the port).
+  /// Makes the backends of the node's devices, then loads its units. Errors: those of backend_for()
+  /// and of model_source's factories; io (the port).
   static result<std::unique_ptr<node_runtime>> open(caf::actor_system& system, const plan& topology,
                                                     const stage::model_source& model,
                                                     node_settings settings);
@@ -95,10 +96,10 @@ class node_runtime {
                node_settings settings);
 
   result<void> open_port();
+  result<void> make_backends();
   result<void> spawn_units();
   result<void> spawn_unit(const unit_plan& unit);
   result<std::unique_ptr<stage::unit>> make_unit(const unit_plan& unit);
-  result<const kernels::backend*> backend_of(const unit_plan& unit);
   bool peers_with(node_id other) const;
   result<void> connect_peers(const std::vector<std::string>& addresses, epoch_id epoch);
   result<void> revive_units();

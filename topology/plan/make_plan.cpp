@@ -1,3 +1,4 @@
+#include "topology/plan/internal/cuda_checks.hpp"
 #include "topology/plan/internal/draft_checks.hpp"
 #include "topology/plan/internal/layer_checks.hpp"
 #include "topology/plan/internal/link_checks.hpp"
@@ -22,6 +23,7 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const reading& file,
   std::vector<diagnostic> all = file.mistakes;
   internal::check_names(topology, all);
   internal::check_threads(topology, all);
+  internal::check_cuda(topology, all);
   internal::check_model(topology, config, all);
   internal::check_addresses(topology, all);
   internal::check_joining(topology, all);

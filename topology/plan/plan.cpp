@@ -22,6 +22,8 @@ std::string_view to_string(device_kind kind) noexcept {
   switch (kind) {
     case device_kind::cpu:
       return "cpu";
+    case device_kind::cuda:
+      return "cuda";
     case device_kind::reference:
       return "reference";
   }

@@ -41,6 +41,7 @@ using unit_id = id<struct unit_tag, std::uint32_t>;
 
 enum class device_kind : std::uint8_t {
   cpu,  ///< the canonical order of operations, vectorised
+  cuda,  ///< an NVIDIA device
   reference,  ///< scalar, double accumulation: the judge
 };
 std::string_view to_string(device_kind kind) noexcept;
@@ -76,6 +77,7 @@ struct device_plan {
   std::optional<std::uint32_t> numa{};  ///< where their memory comes from; without cores, its cores
   std::uint32_t nice = 0;  ///< of the threads
   std::optional<std::uint64_t> memory{};  ///< bytes that its units may need, if the file says so
+  std::uint32_t index = 0;  ///< of a CUDA device, as CUDA numbers those of the node's process
 };
 
 struct scheduler_role {};

@@ -66,9 +66,10 @@ std::string ranges_text(const std::vector<std::uint32_t>& numbers) {
   return text;
 }
 
-/// "cpu0 (cpu)", "cpu0 (cpu, 4 threads, cores 0-3, nice 5)".
+/// "cpu0 (cpu)", "cpu0 (cpu, 4 threads, cores 0-3, nice 5)", "gpu0 (cuda 0)".
 std::string device_text(const device_plan& device) {
   std::string text = fmt::format("{} ({}", device.name, to_string(device.kind));
+  if (device.kind == device_kind::cuda) text += fmt::format(" {}", device.index);
   if (device.threads > 1) text += fmt::format(", {} threads", device.threads);
   if (!device.cores.empty())
     text +=

@@ -44,15 +44,17 @@ ordered_json devices_json(const plan& planned, const cost_basis& basis) {
   const auto needs = memory_of_devices(planned, basis.load);
   ordered_json devices = ordered_json::array();
   for (const device_plan& device : planned.devices()) {
-    devices.push_back({{"name", device.name},
-                       {"node", planned[device.node].name},
-                       {"kind", to_string(device.kind)},
-                       {"threads", device.threads},
-                       {"cores", device.cores},
-                       {"numa", device.numa ? ordered_json(*device.numa) : ordered_json()},
-                       {"nice", device.nice},
-                       {"has", device.memory ? ordered_json(*device.memory) : ordered_json()},
-                       {"needs", memory_json(needs[device.id.value])}});
+    devices.push_back(
+        {{"name", device.name},
+         {"node", planned[device.node].name},
+         {"kind", to_string(device.kind)},
+         {"index", device.kind == device_kind::cuda ? ordered_json(device.index) : ordered_json()},
+         {"threads", device.threads},
+         {"cores", device.cores},
+         {"numa", device.numa ? ordered_json(*device.numa) : ordered_json()},
+         {"nice", device.nice},
+         {"has", device.memory ? ordered_json(*device.memory) : ordered_json()},
+         {"needs", memory_json(needs[device.id.value])}});
   }
   return devices;
 }

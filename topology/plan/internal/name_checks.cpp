@@ -12,7 +12,7 @@ namespace cedar::topology::internal {
 
 namespace {
 
-const std::vector<std::string> device_kinds = {"cpu", "reference"};
+const std::vector<std::string> device_kinds = {"cpu", "cuda", "reference"};
 const std::vector<std::string> start_words = {"spawn", "join"};
 const std::vector<std::string> transport_kinds = {"ucx", "loopback"};
 // Transports of UCX that carry active messages on a host or between hosts (`ucx_info -d`). "cma" is
@@ -93,6 +93,7 @@ void check_every_node_is_used(const document& topology, std::vector<diagnostic>&
 
 std::optional<device_kind> device_kind_of(std::string_view word) noexcept {
   if (word == "cpu") return device_kind::cpu;
+  if (word == "cuda") return device_kind::cuda;
   if (word == "reference") return device_kind::reference;
   return std::nullopt;
 }

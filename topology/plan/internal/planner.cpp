@@ -150,6 +150,7 @@ void planner::place_nodes_and_devices() {
     if (entry.numa.given) device.numa = entry.numa.value;
     device.nice = entry.nice.value;
     if (entry.memory.given) device.memory = entry.memory.value;
+    device.index = entry.index.value;
     plan_.devices_.push_back(std::move(device));
   }
 }

@@ -4,14 +4,16 @@ namespace cedar::topology::internal {
 
 namespace {
 
-/// A reference device computes on whatever thread calls it.
-void check_reference(const document& topology, const device_entry& device,
-                     std::vector<diagnostic>& out) {
-  const std::string name = "device '" + device.name.value + "' of kind 'reference' ";
+/// A device that computes on whatever thread calls it, or that this thread waits for.
+void check_without_threads(const document& topology, const device_entry& device,
+                           std::vector<diagnostic>& out) {
+  const std::string name =
+      "device '" + device.name.value + "' of kind '" + device.kind.value + "' ";
   if (device.threads.given && device.threads.value > 1)
     out.push_back(topology.mistake(
         device.threads.where,
-        name + "has " + std::to_string(device.threads.value) + " threads: it computes on one",
+        name + "has " + std::to_string(device.threads.value) + " threads: " +
+            (device.kind.value == "cuda" ? "one gives it its work" : "it computes on one"),
         "remove 'threads', or write kind: cpu"));
   const auto refuse = [&](const auto& entry, const std::string& key) {
     if (entry.given)
@@ -24,12 +26,16 @@ void check_reference(const document& topology, const device_entry& device,
   refuse(device.nice, "nice");
 }
 
+bool has_threads(const device_entry& device) {
+  return device.kind.value != "reference" && device.kind.value != "cuda";
+}
+
 }  // namespace
 
 void check_threads(const document& topology, std::vector<diagnostic>& out) {
   for (const device_entry& device : topology.devices) {
-    if (device.kind.value == "reference") {
-      check_reference(topology, device, out);
+    if (!has_threads(device)) {
+      check_without_threads(topology, device, out);
       continue;
     }
     const std::size_t cores = device.cores.value.size();
@@ -44,7 +50,7 @@ void check_threads(const document& topology, std::vector<diagnostic>& out) {
     for (const device_entry& other : topology.devices) {
       if (&other == &device) break;
       if (other.node.value != device.node.value || other.threads.value == 1 ||
-          other.kind.value == "reference" || other.nice.value == device.nice.value)
+          !has_threads(other) || other.nice.value == device.nice.value)
         continue;
       out.push_back(topology.mistake(
           device.nice.where,

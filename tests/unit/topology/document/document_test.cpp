@@ -121,7 +121,7 @@ nodes:
 client: back
 devices:
   front-cpu: {node: front, kind: reference}
-  back-cpu: {node: back, kind: cpu, threads: 6}
+  back-cpu: {node: back, kind: cpu, threads: 6, index: 4}
 units:
   scheduler: {node: back}
   embedding: {device: front-cpu}
@@ -155,6 +155,9 @@ mode: bounded
   BOOST_TEST(d.devices[0].kind.value == "reference");
   BOOST_TEST(d.devices[1].threads.value == 6U);
   at(d.devices[1].threads.where, 10, 46);
+  BOOST_TEST(d.devices[1].index.value == 4U);
+  at(d.devices[1].index.where, 10, 56);
+  BOOST_TEST(!d.devices[0].index.given);
   BOOST_TEST(d.units.scheduler_node.value == "back");
   BOOST_TEST(d.units.embedding.device.value == "front-cpu");
   BOOST_REQUIRE(d.units.engram);

@@ -251,6 +251,8 @@ BOOST_AUTO_TEST_CASE(agrees_on_values) {
            {"name: encoder, ", ""},
            {"node: front, kind: cpu", "node: front, memory: 16GB"},
            {"node: front, kind: cpu", "node: front, memory: 0GiB"},
+           {"node: front, kind: cpu", "node: front, kind: cuda, index: 256"},
+           {"node: front, kind: cpu", "node: front, kind: cuda, index: first"},
            {"front-cpu: {node", "'front cpu': {node"},
            {"latency_ms: 0.5", "latency_ms: -0.5"},
            {"latency_ms: 0.5", "latency_ms: 10000.5"},
@@ -276,6 +278,7 @@ BOOST_AUTO_TEST_CASE(agrees_on_values) {
            {"latency_ms: 0.5", "bandwidth_mbps: 0.001"},
            {"between: [front, back]", "from: front, to: back"},
            {"node: front, kind: cpu", "node: front, memory: 16GiB"},
+           {"node: front, kind: cpu", "node: front, kind: cuda, index: 255"},
            {"{address: 127.0.0.1}", ""}}) {
     BOOST_TEST(violation_of(with(good, from, to)) == "");
     BOOST_TEST(parse_document(with(good, from, to), "x.yaml").has_value(), to);

@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(as_json_keep_their_layout) {
   BOOST_TEST(
       keys(root) ==
       "cedar_plan devices edges file limits links load nodes on_links splits transport units ");
-  BOOST_TEST(keys(root["devices"][0]) == "cores has kind name needs nice node numa threads ");
+  BOOST_TEST(keys(root["devices"][0]) == "cores has index kind name needs nice node numa threads ");
   BOOST_TEST(keys(root["devices"][0]["needs"]) == "credit kv total weights working ");
   BOOST_TEST(root["splits"][1]["gather_row"] == 4 * (2048 + 147456));
 }

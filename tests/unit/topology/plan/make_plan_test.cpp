@@ -232,6 +232,22 @@ BOOST_AUTO_TEST_CASE(takes_what_the_file_says) {
   BOOST_TEST(p.security().allow_remote);
 }
 
+BOOST_AUTO_TEST_CASE(plans_cuda_devices_and_checks_their_memory_on_any_machine) {
+  const auto text = [](const std::string& memory) {
+    return with(two_nodes, "back-cpu: {node: back}",
+                "back-cpu: {node: back, kind: cuda, index: 3, memory: " + memory + "}");
+  };
+  const plan p = planned(text("80GiB"));
+  BOOST_TEST((p.devices()[1].kind == device_kind::cuda));
+  BOOST_TEST(p.devices()[1].index == 3U);
+  BOOST_TEST(p.devices()[1].memory.value() == std::uint64_t{80} << 30U);
+  BOOST_TEST(p.devices()[0].index == 0U);
+  const auto made = make_plan(*parse_document(text("1MiB"), "x.yaml"), configuration("cedar-tiny"));
+  BOOST_REQUIRE(!made);
+  BOOST_TEST(to_string(made.error()).find("device 'back-cpu' has 1.00 MiB, its units need ") !=
+             std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(checkpoints_are_per_node_and_can_be_overridden) {
   auto document =
       parse_document(with(two_nodes, "back: {", "back: {model_path: /other, "), "dir/x.yaml");

@@ -152,6 +152,45 @@ BOOST_AUTO_TEST_CASE(a_device_of_one_thread_with_more) {
        "'cores', or write kind: cpu"});
 }
 
+BOOST_AUTO_TEST_CASE(a_cuda_device_with_what_threads_have) {
+  const auto back = [](const std::string& rest) {
+    return with(two_nodes, "back-cpu: {node: back}", "back-cpu: {node: back, " + rest + "}");
+  };
+  expect(back("kind: cuda, threads: 2, numa: 1"),
+         {"9:47 device 'back-cpu' of kind 'cuda' has 2 threads: one gives it its work | remove "
+          "'threads', or write kind: cpu",
+          "9:56 device 'back-cpu' of kind 'cuda' has 'numa', but no threads of its own | remove "
+          "'numa', or write kind: cpu"});
+  planned(back("kind: cuda, threads: 1, index: 7"));
+}
+
+BOOST_AUTO_TEST_CASE(an_index_of_what_is_no_cuda_device) {
+  const auto back = [](const std::string& rest) {
+    return with(two_nodes, "back-cpu: {node: back}", "back-cpu: {node: back, " + rest + "}");
+  };
+  for (const std::string kind : {"cpu", "reference"})
+    expect(back("index: 0, kind: " + kind), {"9:33 device 'back-cpu' of kind '" + kind +
+                                             "' has 'index', which is CUDA's | remove "
+                                             "'index', or write kind: cuda"});
+}
+
+BOOST_AUTO_TEST_CASE(one_cuda_device_under_two_names) {
+  const auto more = [](const std::string& front, const std::string& side) {
+    return with(two_nodes, "front-cpu: {node: front}",
+                "front-cpu: {node: front" + front + "}\n  side: {node: front" + side + "}");
+  };
+  expect(more(", kind: cuda", ", kind: cuda, index: 0"),
+         {"9:42 devices 'front-cpu' and 'side' of node 'front' are both CUDA device 0 | write "
+          "another index, or put the units of both on 'front-cpu'"});
+  expect(more(", kind: cuda", ", kind: cuda"),
+         {"9:3 devices 'front-cpu' and 'side' of node 'front' are both CUDA device 0 | write "
+          "another index, or put the units of both on 'front-cpu'"});
+  planned(more(", kind: cuda, index: 1", ", kind: cuda"));
+  // Of two nodes they may be devices of two hosts.
+  planned(with(with(two_nodes, "{node: front}", "{node: front, kind: cuda}"), "{node: back}",
+               "{node: back, kind: cuda}"));
+}
+
 BOOST_AUTO_TEST_CASE(more_threads_than_cores) {
   const auto back = [](const std::string& rest) {
     return with(two_nodes, "back-cpu: {node: back}", "back-cpu: {node: back, " + rest + "}");
@@ -177,13 +216,13 @@ BOOST_AUTO_TEST_CASE(nice_values_of_threads_that_devices_share) {
 
 BOOST_AUTO_TEST_CASE(names_that_do_not_exist) {
   std::string text = with(two_nodes, "front-cpu: {node: front}", "front-cpu: {node: font}");
-  text = with(text, "back-cpu: {node: back}", "back-cpu: {node: back, kind: cuda}");
+  text = with(text, "back-cpu: {node: back}", "back-cpu: {node: back, kind: npu7}");
   text = with(text, "scheduler: {node: front}", "scheduler: {node: elsewhere}");
   text = with(text, "embedding: {device: front-cpu}", "embedding: {device: front_cpu}");
   text = with(text, "client: front", "client: fron");
   expect(text, {"6:9 there is no node 'fron' | did you mean 'front'?",
                 "8:21 there is no node 'font' | did you mean 'front'?",
-                "9:32 there is no device kind 'cuda' | known are: cpu, reference",
+                "9:32 there is no device kind 'npu7' | known are: cpu, cuda, reference",
                 "11:21 there is no node 'elsewhere' | known are: front, back",
                 "12:23 there is no device 'front_cpu' | did you mean 'front-cpu'?"});
 }
@@ -381,7 +420,7 @@ BOOST_AUTO_TEST_CASE(of_form_and_of_meaning_together) {
   expect(
       text,
       {"8:28 unknown key 'colour' in 'devices.front-cpu' | known are: node, kind, cores, threads, "
-       "numa, nice, memory",
+       "numa, nice, memory, index",
        "16:31 layer 6 of stage 'decoder' is on stage 'encoder' too | every layer must be on "
        "exactly one stage",
        "17:18 there is no device 'gpu' | known are: front-cpu, back-cpu",

@@ -60,6 +60,9 @@ BOOST_AUTO_TEST_CASE(shows_threads_where_there_are_several) {
   const std::string placed =
       render_plan(planned(with(two_nodes, "back-cpu: {node: back}",
                                "back-cpu: {node: back, cores: '0-2,5', numa: 1, nice: 4}")));
+  BOOST_TEST(render_plan(planned(with(two_nodes, "back-cpu: {node: back}",
+                                      "back-cpu: {node: back, kind: cuda, index: 3}")))
+                 .find("back-cpu (cuda 3)") != std::string::npos);
   BOOST_TEST(placed.find("back-cpu (cpu, 4 threads, cores 0-2,5, numa 1, nice 4)") !=
              std::string::npos);
 }
