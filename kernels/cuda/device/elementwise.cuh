@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/device/eights.cuh"
+#include "kernels/cuda/device/functions.cuh"
 
 namespace cedar::kernels::cuda {
 
@@ -33,12 +34,6 @@ struct swiglu_problem {
   global_rows<bf16> y;  ///< [n, i], or no rows
   quantised_rows quantised;
 };
-
-/// Of either sign, the exponential does not overflow.
-CEDAR_DEVICE float sigmoid(float x) {
-  const float small = exponential(x < 0 ? x : -x);
-  return divide(x < 0 ? small : 1.0F, 1.0F + small);
-}
 
 CEDAR_DEVICE float gated(const swiglu_problem& in, float gate, float up, float weight) {
   if (in.limit > 0) {  // comparisons that let a NaN pass

@@ -13,6 +13,7 @@
 
 #define CEDAR_KERNEL(threads) __global__ __launch_bounds__(threads)
 #define CEDAR_DEVICE __device__ __forceinline__
+#define CEDAR_UNROLL _Pragma("unroll")
 #define CEDAR_ANYWHERE __host__ __device__ __forceinline__
 
 namespace cedar::kernels::cuda {
@@ -236,6 +237,9 @@ CEDAR_DEVICE float square_root(float x) {
 }
 CEDAR_DEVICE float exponential(float x) {
   return expf(x);
+}
+CEDAR_DEVICE double normal_distribution(double x) {
+  return normcdf(x);
 }
 CEDAR_DEVICE float logarithm_1p(float x) {
   return log1pf(x);

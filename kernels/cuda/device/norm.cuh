@@ -2,13 +2,9 @@
 #pragma once
 
 #include "kernels/cuda/device/eights.cuh"
+#include "kernels/cuda/device/sums.cuh"
 
 namespace cedar::kernels::cuda {
-
-/// Part of the arithmetic: which thread adds which squares.
-inline constexpr unsigned norm_threads = 128;
-inline constexpr unsigned norm_warps = norm_threads / warp_threads;
-inline constexpr std::size_t norm_shared_bytes = shared_bytes_of<float>(norm_warps);
 
 struct norm_problem {
   global_rows<bf16> y;  ///< [n, d]; may be the same memory as x
@@ -18,16 +14,6 @@ struct norm_problem {
   quantised_rows quantised;  ///< without rows: y alone
 };
 
-/// The sum over the block, for all its threads: lanes by halving, then warps in order.
-CEDAR_DEVICE float sum_block(const shared_array<float>& sums, float own) {
-  for (unsigned mask = warp_threads / 2; mask > 0; mask /= 2) own += shuffle_xor(own, mask);
-  if (lane_index() == 0) sums.store(warp_index(), own);
-  sync_block();
-  float total = 0;
-  for (unsigned warp = 0; warp < norm_warps; ++warp) total += sums.load(warp);
-  return total;
-}
-
 CEDAR_DEVICE float sum_of_squares(const float (&values)[piece_elements]) {
   float pairs[4];
   for (unsigned i = 0; i < 4; ++i)
@@ -36,20 +22,20 @@ CEDAR_DEVICE float sum_of_squares(const float (&values)[piece_elements]) {
 }
 
 /// Grid: x over the rows.
-CEDAR_KERNEL(norm_threads) void normalise(norm_problem in) {
+CEDAR_KERNEL(sum_threads) void normalise(norm_problem in) {
   dynamic_shared shared;
-  const auto sums = shared.take<float>(norm_warps, "sums");
+  const auto sums = shared.take<float>(sum_warps, "sums");
   const std::size_t row = block_index().x;
   const unsigned pieces = pieces_of(in.x.cols);
   float squares = 0;
-  for (unsigned piece = thread_index(); piece < pieces; piece += norm_threads) {
+  for (unsigned piece = thread_index(); piece < pieces; piece += sum_threads) {
     float values[piece_elements];
     load_eight(values, in.x, row, piece);
     squares += sum_of_squares(values);
   }
   const float mean = divide(sum_block(sums, squares), static_cast<float>(in.x.cols));
   const float factor = divide(1.0F, square_root(mean + in.epsilon));
-  for (unsigned first = 0; first < pieces; first += norm_threads) {
+  for (unsigned first = 0; first < pieces; first += sum_threads) {
     const unsigned piece = first + thread_index();
     const bool valid = piece < pieces;
     float values[piece_elements] = {}, weights[piece_elements] = {};

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 
 namespace cedar::kernels::cuda {
 
@@ -28,6 +29,10 @@ inline float square_root(float x) {
 }
 inline float exponential(float x) {
   return std::exp(x);
+}
+/// The integral of the standard normal density up to x.
+inline double normal_distribution(double x) {
+  return std::erfc(-x * std::numbers::sqrt2 / 2) / 2;
 }
 inline float logarithm_1p(float x) {
   return std::log1p(x);

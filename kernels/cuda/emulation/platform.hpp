@@ -14,6 +14,7 @@
 
 #define CEDAR_KERNEL(threads) inline
 #define CEDAR_DEVICE inline
+#define CEDAR_UNROLL
 #define CEDAR_ANYWHERE inline
 
 namespace cedar::kernels::cuda {

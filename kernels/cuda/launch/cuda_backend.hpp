@@ -7,19 +7,21 @@
 // 3. A row's bits depend neither on other rows of the call nor on how many there are, and are the
 //    same on every run on the same architecture. Emulated, they are within the tolerances of
 //    kernels/README.md; what devices may add to them, kernels/cuda/README.md says.
-// 4. What it does not override has no kernel yet; then the class is abstract.
 #pragma once
 
 #include <string_view>
 
 #include "kernels/cuda/device/platform.cuh"
 #include "kernels/ops/backend.hpp"
+#include "kernels/plan/device_limits.hpp"
 
 namespace cedar::kernels::cuda {
 
-class cuda_backend : public backend {
+class cuda_backend final : public backend {
  public:
-  explicit cuda_backend(stream_handle stream) : stream_(stream) {}
+  /// `limits` are those of the stream's device.
+  cuda_backend(stream_handle stream, const plan::device_limits& limits)
+      : stream_(stream), limits_(limits) {}
 
   std::string_view name() const noexcept override { return "cuda"; }
 
@@ -36,8 +38,25 @@ class cuda_backend : public backend {
   void do_swiglu(const swiglu_arguments& arguments) const override;
   void do_swiglu_quantize(const swiglu_quantize_arguments& arguments) const override;
   void do_moe_combine(const moe_combine_arguments& arguments) const override;
+  void do_hc_coefficients(const hc_coefficients_arguments& arguments) const override;
+  void do_hc_collapse(const hc_collapse_arguments& arguments) const override;
+  void do_hc_expand(const hc_expand_arguments& arguments) const override;
+  void do_hc_transition(const hc_transition_arguments& arguments) const override;
+  void do_rope(const rope_arguments& arguments) const override;
+  void do_pack_entries(const pack_entries_arguments& arguments) const override;
+  void do_unpack_entries(const unpack_entries_arguments& arguments) const override;
+  void do_requantize_entries(const requantize_entries_arguments& arguments) const override;
+  void do_compressor_pool(const compressor_pool_arguments& arguments) const override;
+  void do_index_scores(const index_scores_arguments& arguments) const override;
+  void do_attention(const attention_arguments& arguments) const override;
+  void do_engram_gate(const engram_gate_arguments& arguments) const override;
+  void do_rope_2d(const rope_2d_arguments& arguments) const override;
+  void do_full_attention(const full_attention_arguments& arguments) const override;
+  void do_gelu(const gelu_arguments& arguments) const override;
+  void do_add(const add_arguments& arguments) const override;
 
   stream_handle stream_;
+  plan::device_limits limits_;
 };
 
 }  // namespace cedar::kernels::cuda

@@ -10,7 +10,7 @@ void run_norm(const rms_norm_arguments& norm, const quantised_rows& to, stream_h
   const matrix_view<const bf16> weight(norm.weight.data(), 1, norm.weight.size());
   const norm_problem problem{rows_of(norm.y), rows_of(norm.x), rows_of(weight), norm.epsilon, to};
   const auto rows = static_cast<unsigned>(norm.x.rows);
-  launch({"normalise", {rows}, norm_threads, norm_shared_bytes}, stream, normalise, problem);
+  launch({"normalise", {rows}, sum_threads, sum_shared_bytes}, stream, normalise, problem);
 }
 
 }  // namespace
