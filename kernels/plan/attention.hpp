@@ -39,6 +39,13 @@ struct attention_plan {
   std::uint32_t shared_bytes = 0;
 };
 
+/// Fragment g of eight keys is warp g % attention_warps's: the first of those from key `first` on,
+/// a multiple of 8, that are warp `warp`'s, counted from there. So tiles of any size share keys
+/// alike.
+constexpr std::uint32_t attention_fragment(std::uint32_t warp, std::uint32_t first) {
+  return (warp + attention_warps - first / 8 % attention_warps) % attention_warps;
+}
+
 /// Elements between rows of `cols` bf16 in shared memory: whole fragments, and 16 bytes more, so
 /// that the eight rows of a fragment lie in different banks.
 constexpr std::size_t attention_stride(std::size_t cols) {

@@ -50,24 +50,43 @@ result<std::vector<device_description>> cuda_devices(const std::filesystem::path
   return (*offered)->devices();
 }
 
-std::string problem_of(const device_description& device) {
+result<void> check_usable(const device_description& device) {
   const auto text = [](std::uint32_t architecture) {
     return std::to_string(architecture / 10) + "." + std::to_string(architecture % 10);
   };
   if (device.limits.architecture < cuda::least_architecture)
-    return named(device) + " has compute capability " + text(device.limits.architecture) +
-           ", and " + text(cuda::least_architecture) + " is the least";
-  return named(device) + " is there, but this version of cedar has no backend for it";
+    return fail(errc::refused, named(device) + " has compute capability " +
+                                   text(device.limits.architecture) + ", and " +
+                                   text(cuda::least_architecture) + " is the least");
+  if (!device.reaches_host_memory)
+    return fail(errc::refused,
+                named(device) +
+                    " does not reach the host's memory by its own addresses, which this "
+                    "version of cedar needs: use NVIDIA's open kernel modules (HMM)");
+  return {};
 }
 
-std::string cuda_problem(std::uint32_t index, const std::filesystem::path& module) {
+result<device_description> usable_cuda_device(std::uint32_t index,
+                                              const std::filesystem::path& module) {
   const auto devices = cuda_devices(module);
-  if (!devices) return devices.error().message;
+  if (!devices) return fail(devices.error());
   if (index >= devices->size())
-    return "this process sees " + std::to_string(devices->size()) + " CUDA device" +
-           (devices->size() == 1 ? "" : "s") + ", and index " + std::to_string(index) +
-           " is none of them (they count from 0)";
-  return problem_of((*devices)[index]);
+    return fail(errc::not_found, "this process sees " + std::to_string(devices->size()) +
+                                     " CUDA device" + (devices->size() == 1 ? "" : "s") +
+                                     ", and index " + std::to_string(index) +
+                                     " is none of them (they count from 0)");
+  const device_description& device = (*devices)[index];
+  if (const result<void> usable = check_usable(device); !usable) return fail(usable.error());
+  return device;
+}
+
+result<std::unique_ptr<backend>> make_cuda_backend(std::uint32_t index,
+                                                   const std::filesystem::path& module) {
+  const auto device = usable_cuda_device(index, module);
+  if (!device) return fail(device.error());
+  const auto offered = open_module(module);
+  if (!offered) return fail(offered.error());
+  return (*offered)->make_backend(*device);
 }
 
 }  // namespace cedar::kernels

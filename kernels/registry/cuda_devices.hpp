@@ -6,7 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <string>
+#include <memory>
 #include <vector>
 
 #include "kernels/cuda/interface/plugin.hpp"
@@ -23,12 +23,17 @@ std::filesystem::path cuda_module_path();
 result<std::vector<cuda::device_description>> cuda_devices(
     const std::filesystem::path& module = cuda_module_path());
 
-/// Why this program cannot compute on a device that is there.
-std::string problem_of(const cuda::device_description& device);
+/// Whether this program can compute on a device that is there. Error: refused, why not.
+result<void> check_usable(const cuda::device_description& device);
 
-/// Why this program cannot compute on CUDA device `index` of this machine: what cuda_devices() or
-/// problem_of() says, or that there is no such index.
-std::string cuda_problem(std::uint32_t index,
-                         const std::filesystem::path& module = cuda_module_path());
+/// CUDA device `index`, usable. Errors: those of cuda_devices() and check_usable(); not_found:
+/// there is no such index.
+result<cuda::device_description> usable_cuda_device(
+    std::uint32_t index, const std::filesystem::path& module = cuda_module_path());
+
+/// A backend that computes on CUDA device `index`. Its calls return when their results are there.
+/// Errors: those of usable_cuda_device(); capacity, io.
+result<std::unique_ptr<backend>> make_cuda_backend(
+    std::uint32_t index, const std::filesystem::path& module = cuda_module_path());
 
 }  // namespace cedar::kernels

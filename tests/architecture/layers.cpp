@@ -37,8 +37,8 @@ const layer_table& layers() {
       {"runtime/session", {"runtime/flow", "runtime/image"}},
       // What drives devices returns runtime/base's result: a driver fails as files and peers do.
       {"kernels/registry", {"kernels/reference", "kernels/cpu", "kernels/cuda/interface"}},
-      {"kernels/cuda", {"kernels/cuda/interface", "kernels/ops"}},
-      {"kernels/cuda/interface", {"kernels/plan", "runtime/base"}},
+      {"kernels/cuda", {"kernels/cuda/interface"}},
+      {"kernels/cuda/interface", {"kernels/plan", "kernels/ops", "runtime/base"}},
 
       {"runtime/vision", {"runtime/model", "runtime/image", "runtime/store", "kernels/ops"}},
 

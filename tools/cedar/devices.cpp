@@ -20,11 +20,12 @@ std::string line(const std::string& kind, bool usable, const std::string& what) 
 
 std::string cuda_line(const kernels::cuda::device_description& device) {
   const std::uint32_t architecture = device.limits.architecture;
+  const result<void> usable = kernels::check_usable(device);
   return line(
-      fmt::format("cuda {}", device.index), false,
-      fmt::format("{}, {}, compute capability {}.{}, {} multiprocessors: {}", device.name,
+      fmt::format("cuda {}", device.index), usable.has_value(),
+      fmt::format("{}, {}, compute capability {}.{}, {} multiprocessors{}", device.name,
                   topology::bytes_text(device.memory_bytes), architecture / 10, architecture % 10,
-                  device.limits.multiprocessors, kernels::problem_of(device)));
+                  device.limits.multiprocessors, usable ? "" : ": " + usable.error().message));
 }
 
 }  // namespace

@@ -33,11 +33,6 @@ struct attention_block {
 
   /// Query rows of the block that this lane has results of: this and eight more.
   CEDAR_DEVICE unsigned own_row() const { return tile * plan::attention_tile + lane_index() / 4; }
-  /// The first fragment of the keys from `first` on that is this warp's.
-  CEDAR_DEVICE unsigned own_fragment(unsigned first) const {
-    return (warp + plan::attention_warps - first / 8 % plan::attention_warps) %
-           plan::attention_warps;
-  }
 };
 
 CEDAR_DEVICE shared_tile take_tile(dynamic_shared& shared, unsigned rows, unsigned cols,
@@ -101,7 +96,8 @@ CEDAR_DEVICE void find_largest(float (&largest)[2], const Problem& in,
   for (unsigned first = 0; first < block.count; first += in.tile_keys) {
     load_keys(in, block, first);
     sync_block();
-    for (unsigned f = block.own_fragment(first); f < in.tile_keys / 8; f += plan::attention_warps) {
+    for (unsigned f = plan::attention_fragment(block.warp, first); f < in.tile_keys / 8;
+         f += plan::attention_warps) {
       float scores[4];
       score(scores, in, block, f);
       for (unsigned i = 0; i < 4; ++i) {
@@ -118,7 +114,8 @@ CEDAR_DEVICE void find_largest(float (&largest)[2], const Problem& in,
 template <class Problem>
 CEDAR_DEVICE void find_probabilities(float (&sums)[2], const float (&largest)[2], const Problem& in,
                                      const attention_block& block, unsigned first) {
-  for (unsigned f = block.own_fragment(first); f < in.tile_keys / 8; f += plan::attention_warps) {
+  for (unsigned f = plan::attention_fragment(block.warp, first); f < in.tile_keys / 8;
+       f += plan::attention_warps) {
     float scores[4];
     score(scores, in, block, f);
     for (unsigned i = 0; i < 4; ++i) {

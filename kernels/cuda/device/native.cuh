@@ -18,13 +18,18 @@
 
 namespace cedar::kernels::cuda {
 
-using stream_handle = cudaStream_t;
+/// Where kernels are queued.
+struct stream_handle {
+  cudaStream_t native = nullptr;
+  int device = 0;  ///< that it belongs to
+  bool waits = false;  ///< launch returns when the kernel is done: the host reads what it wrote
+};
 
 /// More shared memory than this has to be asked for.
 inline constexpr std::size_t shared_bytes_unasked = 48 << 10;
 
 /// Queues the kernel on the stream; an empty grid is nothing to do. A launch that the runtime
-/// refuses is a defect of ours.
+/// refuses is a defect of ours; so is a kernel that fails, where the stream waits for it.
 template <class... Parameters, class... Arguments>
 void launch(const launch_shape& shape, stream_handle stream, void (*kernel)(Parameters...),
             const Arguments&... arguments) {
@@ -33,6 +38,7 @@ void launch(const launch_shape& shape, stream_handle stream, void (*kernel)(Para
     CEDAR_ASSERT(status == cudaSuccess,
                  std::string(shape.kernel) + ": " + cudaGetErrorString(status));
   };
+  check(cudaSetDevice(stream.device));  // this thread may have used another one
   const auto* entry = reinterpret_cast<const void*>(kernel);
   if (shape.shared_bytes > shared_bytes_unasked)
     check(cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
@@ -42,9 +48,10 @@ void launch(const launch_shape& shape, stream_handle stream, void (*kernel)(Para
       [&](Parameters&... each) {
         void* addresses[] = {&each...};
         check(cudaLaunchKernel(entry, dim3(shape.grid.x, shape.grid.y, shape.grid.z),
-                               dim3(shape.threads), addresses, shape.shared_bytes, stream));
+                               dim3(shape.threads), addresses, shape.shared_bytes, stream.native));
       },
       values);
+  if (stream.waits) check(cudaStreamSynchronize(stream.native));
 }
 
 // ---- places ---------------------------------------------------------------------------------

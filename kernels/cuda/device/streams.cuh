@@ -5,8 +5,8 @@
 // has a block for the row's mean square, whose first thread then finishes all of them.
 #pragma once
 
-#include "kernels/cuda/device/functions.cuh"
 #include "kernels/cuda/device/formats.cuh"
+#include "kernels/cuda/device/functions.cuh"
 #include "kernels/cuda/device/sums.cuh"
 #include "kernels/cuda/device/views.cuh"
 #include "kernels/plan/rows.hpp"

@@ -97,7 +97,8 @@ result<device_description> describe(std::uint32_t index) {
       {count(10 * found.major + found.minor), count(found.multiProcessorCount),
        count(found.maxThreadsPerBlock), count(found.maxThreadsPerMultiProcessor),
        count(found.maxBlocksPerMultiProcessor), count(found.regsPerMultiprocessor),
-       count(found.sharedMemPerBlockOptin), count(found.sharedMemPerMultiprocessor)}};
+       count(found.sharedMemPerBlockOptin), count(found.sharedMemPerMultiprocessor)},
+      found.pageableMemoryAccess != 0};
 }
 
 class cudart final : public runtime {

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "kernels/ops/backend.hpp"
 #include "kernels/plan/device_limits.hpp"
 #include "runtime/base/result.hpp"
 
@@ -21,6 +23,9 @@ struct device_description {
   std::string name;  ///< "NVIDIA H200"
   std::uint64_t memory_bytes = 0;
   plan::device_limits limits;
+  /// It reaches all memory of the process by the host's addresses (pageable memory access: HMM of
+  /// the open kernel modules, or a coherent link).
+  bool reaches_host_memory = false;
 };
 
 /// The oldest architecture that the module has code for (tools/cmake/CedarCuda.cmake).
@@ -31,10 +36,13 @@ struct plugin {
   /// All devices, by index; never none. Errors: not_found: no driver, or no device; mismatch: a
   /// driver that is too old; io: whatever else CUDA says. The text says what to do.
   result<std::vector<device_description>> (*devices)() = nullptr;
+  /// A backend on a device of `devices` that is of `least_architecture` or later and reaches the
+  /// host's memory. Its calls return when their results are there. Errors: capacity, io.
+  result<std::unique_ptr<backend>> (*make_backend)(const device_description& device) = nullptr;
 };
 
 /// Raised whenever this header changes.
-inline constexpr std::uint32_t plugin_version = 1;
+inline constexpr std::uint32_t plugin_version = 2;
 inline constexpr const char* plugin_file = "cedar-cuda.so";
 /// Of type plugin_function, C linkage.
 inline constexpr const char* plugin_symbol = "cedar_cuda_plugin";

@@ -17,7 +17,7 @@
 
 namespace cedar::kernels::cuda {
 
-class cuda_backend final : public backend {
+class cuda_backend : public backend {
  public:
   /// `limits` are those of the stream's device.
   cuda_backend(stream_handle stream, const plan::device_limits& limits)

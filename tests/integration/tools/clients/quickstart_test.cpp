@@ -31,7 +31,7 @@ std::string with(std::string text, const std::string& from, const std::string& t
 std::string script_text(const std::filesystem::path& files) {
   std::string text = read_file(CEDAR_SOURCE_DIR "/tools/quickstart");
   text = with(text, R"(cd "$(dirname "${BASH_SOURCE[0]}")/..")", "cd '" CEDAR_SOURCE_DIR "'");
-  text = with(text, "\ntools/build\n", "\nexport TMPDIR='" + files.string() + "'\n");
+  text = with(text, "\ntools/build cedar\n", "\nexport TMPDIR='" + files.string() + "'\n");
   text = with(text, "max_tokens: 200", "max_tokens: 1000, ignore_eos: true");
   return with(text, "build/release/cedar", CEDAR_PROGRAM);
 }

@@ -1,6 +1,6 @@
 // Goal: a device that this host cannot be is refused by its name, once, before anything is loaded,
-// whichever node it is on. Method: topologies with a CUDA device. The test program has no module
-// beside it, and `cedar` has no backend for it: refused with and without a GPU.
+// whichever node it is on. Method: topologies with a CUDA device of an index that no host has. The
+// test program has no module beside it, so that it refuses for another reason than `cedar` may.
 #include "topology/launch/device_backend.hpp"
 
 #include <unistd.h>
@@ -22,7 +22,7 @@ std::string refusal(const std::string& name, std::size_t children) {
   std::string text = topology_text({});
   const std::size_t entry = text.find(name + ": {");
   BOOST_REQUIRE(entry != std::string::npos);
-  text.replace(text.find("kind: cpu", entry), 9, "kind: cuda");
+  text.replace(text.find("kind: cpu", entry), 9, "kind: cuda, index: 255");
   const temporary_folder folder;
   topology::cluster_options options;
   options.topology = folder.write("t.yaml", text);

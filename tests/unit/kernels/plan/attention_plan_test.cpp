@@ -66,6 +66,19 @@ BOOST_AUTO_TEST_CASE(take_more_heads_at_a_time_when_there_are_more_rows) {
   BOOST_TEST(before == 4U);
 }
 
+BOOST_AUTO_TEST_CASE(give_a_key_to_the_same_warp_in_tiles_of_every_size) {
+  constexpr std::uint32_t keys = 256;
+  for (const std::uint32_t tile : {16U, 32U, 64U}) {
+    std::vector<std::uint32_t> owners(keys / 8, attention_warps);
+    for (std::uint32_t first = 0; first < keys; first += tile)
+      for (std::uint32_t warp = 0; warp < attention_warps; ++warp)
+        for (std::uint32_t f = attention_fragment(warp, first); f < tile / 8; f += attention_warps)
+          owners[first / 8 + f] = warp;
+    for (std::uint32_t g = 0; g < owners.size(); ++g)
+      BOOST_TEST(owners[g] == g % attention_warps, "fragment " << g << " in tiles of " << tile);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(refuse_heads_that_are_too_wide) {
   BOOST_CHECK_THROW(plan_attention({1, 1, 513, false}, h200), defect);
 }

@@ -17,13 +17,14 @@ void expect(const std::filesystem::path& module, errc code, const std::string& p
   BOOST_REQUIRE(!found);
   BOOST_TEST((found.error().code == code), found.error().message);
   BOOST_TEST(found.error().message.find(part) != std::string::npos, found.error().message);
-  BOOST_TEST(cuda_problem(0, module) == found.error().message);
+  BOOST_TEST(usable_cuda_device(0, module).error().message == found.error().message);
+  BOOST_TEST(make_cuda_backend(0, module).error().message == found.error().message);
 }
 
-cuda::device_description device(std::uint32_t architecture) {
+cuda::device_description device(std::uint32_t architecture, bool reaches_host_memory) {
   plan::device_limits limits = plan::h200;
   limits.architecture = architecture;
-  return {3, "NVIDIA X", 1, limits};
+  return {3, "NVIDIA X", 1, limits, reaches_host_memory};
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ BOOST_AUTO_TEST_CASE(with_a_library_of_something_else) {
 }
 
 BOOST_AUTO_TEST_CASE(with_a_module_of_another_build) {
-  expect(CEDAR_OLD_MODULE, errc::mismatch, "is of another build (version 0, needed is 1)");
+  expect(CEDAR_OLD_MODULE, errc::mismatch, "is of another build (version 0, needed is 2)");
 }
 
 BOOST_AUTO_TEST_CASE(with_the_module_of_this_build) {
@@ -65,13 +66,20 @@ BOOST_AUTO_TEST_CASE(with_the_module_of_this_build) {
     BOOST_TEST((*found)[index].index == index);
     BOOST_TEST((*found)[index].limits.multiprocessors > 0U);
   }
-  BOOST_TEST(cuda_problem(1000, module).find("index 1000 is none of them") != std::string::npos);
+  const auto beyond = make_cuda_backend(1000, module);
+  BOOST_REQUIRE(!beyond);
+  BOOST_TEST(beyond.error().message.find("index 1000 is none of them") != std::string::npos);
 }
 
-BOOST_AUTO_TEST_CASE(with_a_device_that_is_too_old) {
-  BOOST_TEST(problem_of(device(80)) ==
+BOOST_AUTO_TEST_CASE(with_a_device_that_cannot_be_used) {
+  BOOST_TEST(check_usable(device(80, true)).error().message ==
              "CUDA device 3 (NVIDIA X) has compute capability 8.0, and 9.0 is the least");
-  BOOST_TEST(problem_of(device(90)).find("no backend for it") != std::string::npos);
+  const auto apart = check_usable(device(100, false));
+  BOOST_REQUIRE(!apart);
+  BOOST_TEST((apart.error().code == errc::refused));
+  BOOST_TEST(apart.error().message.starts_with(
+      "CUDA device 3 (NVIDIA X) does not reach the host's memory by its own addresses"));
+  BOOST_TEST(check_usable(device(90, true)).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -20,13 +20,13 @@ BOOST_AUTO_TEST_CASE(shows_a_machine_without_cuda) {
 BOOST_AUTO_TEST_CASE(shows_every_cuda_device) {
   using kernels::cuda::device_description;
   const std::vector<device_description> two{
-      {0, "NVIDIA H200", std::uint64_t{141} << 30U, kernels::plan::h200},
-      {1, "NVIDIA B200", std::uint64_t{180} << 30U, kernels::plan::b200}};
+      {0, "NVIDIA H200", std::uint64_t{141} << 30U, kernels::plan::h200, true},
+      {1, "NVIDIA B200", std::uint64_t{180} << 30U, kernels::plan::b200, false}};
   const std::string text = render_devices({1, false, two});
   BOOST_TEST(text.find("cpu        no      the processor needs AVX2, FMA and F16C\n") !=
              std::string::npos);
-  BOOST_TEST(text.find("cuda 0     no      NVIDIA H200, 141 GiB, compute capability 9.0, 132 "
-                       "multiprocessors: ") != std::string::npos,
+  BOOST_TEST(text.find("cuda 0     yes     NVIDIA H200, 141 GiB, compute capability 9.0, 132 "
+                       "multiprocessors\n") != std::string::npos,
              text);
   BOOST_TEST(text.find("cuda 1     no      NVIDIA B200, 180 GiB, compute capability 10.0, 148 "
                        "multiprocessors: ") != std::string::npos,

@@ -216,13 +216,13 @@ BOOST_AUTO_TEST_CASE(nice_values_of_threads_that_devices_share) {
 
 BOOST_AUTO_TEST_CASE(names_that_do_not_exist) {
   std::string text = with(two_nodes, "front-cpu: {node: front}", "front-cpu: {node: font}");
-  text = with(text, "back-cpu: {node: back}", "back-cpu: {node: back, kind: npu7}");
+  text = with(text, "back-cpu: {node: back}", "back-cpu: {node: back, kind: abacus}");
   text = with(text, "scheduler: {node: front}", "scheduler: {node: elsewhere}");
   text = with(text, "embedding: {device: front-cpu}", "embedding: {device: front_cpu}");
   text = with(text, "client: front", "client: fron");
   expect(text, {"6:9 there is no node 'fron' | did you mean 'front'?",
                 "8:21 there is no node 'font' | did you mean 'front'?",
-                "9:32 there is no device kind 'npu7' | known are: cpu, cuda, reference",
+                "9:32 there is no device kind 'abacus' | known are: cpu, cuda, reference",
                 "11:21 there is no node 'elsewhere' | known are: front, back",
                 "12:23 there is no device 'front_cpu' | did you mean 'front-cpu'?"});
 }
