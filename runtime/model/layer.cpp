@@ -1,7 +1,6 @@
 #include "runtime/model/layer.hpp"
 
 #include "runtime/model/compressor.hpp"
-#include "runtime/model/moe.hpp"
 
 namespace cedar::model {
 
@@ -58,17 +57,31 @@ void close_attention(const context& c, std::uint32_t layer, const attention_weig
   offer_streams(c, layer, "mid.stream", out.streams);
 }
 
+opened_moe open_moe_sublayer(const context& c, std::uint32_t layer, const moe_weights& weights,
+                             const sublayer_frame& frame,
+                             matrix_view<const std::int32_t> forced_experts) {
+  offer_coefficients(c, layer, "hc_ffn.pre", "hc_ffn.post", "hc_ffn.comb", frame);
+  c.probes.offer(layer, "ffn.in", frame.x);
+  return open_moe(c, layer, weights, frame.x, forced_experts);
+}
+
+void close_moe_sublayer(const context& c, std::uint32_t layer, const opened_moe& opened,
+                        const sublayer_frame& frame, const residual& in, const residual_out& out,
+                        const following_sublayer* next) {
+  const auto y = close_moe(c, opened);
+  c.probes.offer(layer, "ffn.out", y);
+  end_sublayer(c, frame, in, y, out, next);
+  offer_streams(c, layer, "out.stream", out.streams);
+}
+
 void run_moe_sublayer(const context& c, std::uint32_t layer, const moe_weights& weights,
                       const sublayer_frame& frame, const residual& in, const residual_out& out,
                       const following_sublayer* next,
                       matrix_view<const std::int32_t> forced_experts) {
   const kernels::arena::mark scope(c.scratch);
-  offer_coefficients(c, layer, "hc_ffn.pre", "hc_ffn.post", "hc_ffn.comb", frame);
-  c.probes.offer(layer, "ffn.in", frame.x);
-  const auto y = run_moe(c, layer, weights, frame.x, frame.quantized, forced_experts);
-  c.probes.offer(layer, "ffn.out", y);
-  end_sublayer(c, frame, in, y, out, next);
-  offer_streams(c, layer, "out.stream", out.streams);
+  const opened_moe opened = open_moe_sublayer(c, layer, weights, frame, forced_experts);
+  run_moe_here(c, weights, frame.quantized, opened);
+  close_moe_sublayer(c, layer, opened, frame, in, out, next);
 }
 
 }  // namespace cedar::model

@@ -8,6 +8,7 @@
 #include "runtime/model/attention.hpp"
 #include "runtime/model/context.hpp"
 #include "runtime/model/hyper_connection.hpp"
+#include "runtime/model/moe.hpp"
 #include "runtime/model/weights.hpp"
 
 namespace cedar::model {
@@ -40,8 +41,16 @@ void close_attention(const context& c, std::uint32_t layer, const attention_weig
                      std::span<const kernels::attention_entries> entries, std::uint32_t ratio,
                      const residual_out& out, const following_sublayer* next);
 
-/// The MoE sublayer that was begun with `in` in `frame`; begins `next`, if there is one.
-/// `forced_experts` as run_moe() takes them. Releases its scratch.
+/// A MoE sublayer in two halves, like attention: between them run_moe_here() computes, and the
+/// outputs of experts elsewhere are put (moe.hpp). `forced_experts` as open_moe() takes them.
+opened_moe open_moe_sublayer(const context& c, std::uint32_t layer, const moe_weights& weights,
+                             const sublayer_frame& frame,
+                             kernels::matrix_view<const std::int32_t> forced_experts = {});
+/// Ends the sublayer that was begun with `in` in `frame`; begins `next`, if there is one.
+void close_moe_sublayer(const context& c, std::uint32_t layer, const opened_moe& opened,
+                        const sublayer_frame& frame, const residual& in, const residual_out& out,
+                        const following_sublayer* next);
+/// All of it, where every expert is here. Releases its scratch.
 void run_moe_sublayer(const context& c, std::uint32_t layer, const moe_weights& weights,
                       const sublayer_frame& frame, const residual& in, const residual_out& out,
                       const following_sublayer* next,

@@ -58,6 +58,9 @@ struct expert_weights {
   kernels::fp4_weight_view w1;  ///< [inner, d], gate half
   kernels::fp4_weight_view w2;  ///< [d, inner]
   kernels::fp4_weight_view w3;  ///< [inner, d], up half
+
+  /// False: the expert is placed elsewhere, and its views are empty.
+  bool present() const noexcept { return w1.codes.rows > 0; }
 };
 
 struct shared_expert_weights {
