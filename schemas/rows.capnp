@@ -17,6 +17,8 @@ enum RowKind {
   gathered @9;
   draftTaps @10;
   imageRows @11;
+  expertRows @12;
+  expertOutputs @13;
 }
 
 struct RowBlock {
@@ -28,7 +30,10 @@ struct RowBlock {
   # Tensor bytes = rows * rowBytes.
 
   reader @5 :UInt32;
-  # First layer of the stage that asks: gatherRequest and gathered only.
+  # First layer of the stage that asks: gatherRequest, gathered, expertRows and expertOutputs only.
+
+  slice @6 :UInt32;
+  # Number of the slice of experts that is asked: expertRows and expertOutputs only.
 }
 
 enum ElementType {

@@ -90,6 +90,10 @@ std::string_view name_of(row_kind kind) noexcept {
       return "draft_taps";
     case row_kind::image_rows:
       return "image_rows";
+    case row_kind::expert_rows:
+      return "expert_rows";
+    case row_kind::expert_outputs:
+      return "expert_outputs";
   }
   return "?";
 }

@@ -140,6 +140,11 @@ enum class row_kind : std::uint8_t {
                ///< bf16; not of a step without such rows
   image_rows,  ///< vision -> embedding: [the step's rows of images, d] bf16; only of steps that
                ///< have such rows
+  expert_rows,  ///< stage -> slice of experts, while the step runs: the rows that chose some of the
+                ///< slice in one layer: ids [rows, k] i32, -1 padded, route weights [rows, k] f32,
+                ///< then the rows, FP8: codes [rows, d] u8, scales [rows, d/32] u8
+  expert_outputs,  ///< slice of experts -> the stage that asked: [choices, d] bf16, by ascending
+                   ///< expert, then in the order of the rows
 };
 
 /// Tensor rows of one step on one edge. The payload's layout follows from the kind, planes in the
@@ -149,10 +154,12 @@ struct row_block {
   step_id step;
   epoch_id epoch;
   /// engram_rows: the layer whose module this is. selection, candidates: the layer that chose.
-  /// shared_kv, index_keys, gather_request, gathered: the owner. draft_taps: the target layer. Else
-  /// 0.
+  /// shared_kv, index_keys, gather_request, gathered: the owner. draft_taps: the target layer.
+  /// expert_rows, expert_outputs: the layer whose experts they are. Else 0.
   std::uint32_t layer = 0;
-  std::uint32_t reader = 0;  ///< gather_request, gathered: first layer of the stage that asks
+  /// gather_request, gathered, expert_rows, expert_outputs: first layer of the stage that asks.
+  std::uint32_t reader = 0;
+  std::uint32_t slice = 0;  ///< expert_rows, expert_outputs: number of the slice that is asked
   std::vector<row_span> spans;
   std::uint32_t rows_count = 0;
   std::uint32_t row_bytes = 0;  ///< payload bytes = rows_count * row_bytes

@@ -67,6 +67,13 @@ std::uint32_t row_bytes(row_kind kind, const model::model_config& config) noexce
     case row_kind::candidates:
       bytes = config.candidate_blocks * sizeof(std::int32_t);
       break;
+    case row_kind::expert_rows:
+      bytes = config.experts_per_token * (sizeof(std::int32_t) + sizeof(float)) + config.width +
+              config.width / 32;
+      break;
+    case row_kind::expert_outputs:
+      bytes = width;
+      break;
   }
   return static_cast<std::uint32_t>(bytes);
 }

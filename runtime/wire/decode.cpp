@@ -46,6 +46,7 @@ void read_body(schemas::Header::Body::Reader in, body_fields& out) {
       out.row_kind = static_cast<std::uint16_t>(block.getKind());
       out.layer = block.getLayer();
       out.reader = block.getReader();
+      out.slice = block.getSlice();
       out.spans = block.getSpans();
       out.rows = block.getRows();
       out.row_bytes = block.getRowBytes();

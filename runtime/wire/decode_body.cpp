@@ -218,7 +218,7 @@ class body_decoder {
   }
 
   result<flow::message> row_block() {
-    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::image_rows)) {
+    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::expert_outputs)) {
       return malformed("rowBlock.kind", "unknown kind " + std::to_string(body().row_kind));
     }
     const std::uint64_t tensor_bytes = std::uint64_t{body().rows} * body().row_bytes;
@@ -230,6 +230,7 @@ class body_decoder {
     out.epoch = fields_.epoch;
     out.layer = body().layer;
     out.reader = body().reader;
+    out.slice = body().slice;
     out.rows_count = body().rows;
     out.row_bytes = body().row_bytes;
     auto table = spans(*lists, "rowBlock.spans");

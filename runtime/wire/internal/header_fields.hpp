@@ -31,6 +31,7 @@ struct body_fields {
   bool last = false;
   std::uint32_t layer = 0;
   std::uint32_t reader = 0;
+  std::uint32_t slice = 0;
   std::uint32_t spans = 0;
   std::uint32_t rows = 0;
   std::uint32_t row_bytes = 0;

@@ -38,8 +38,8 @@ inline bool replay_fits(const flow::row_span& span) noexcept {
 }
 
 /// Whether a block of this kind can have that many rows. What depends on the model (ratios, the
-/// decoder's first layer, how many positions were chosen, the window) is left to the stage, which
-/// knows it.
+/// decoder's first layer, how many positions or experts were chosen, the window) is left to the
+/// stage, which knows it.
 inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spans,
                      std::uint64_t rows) {
   std::uint64_t all = 0;
@@ -56,6 +56,7 @@ inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spa
       return rows == wanted;
     case flow::row_kind::gathered:
     case flow::row_kind::draft_taps:
+    case flow::row_kind::expert_outputs:
       return true;
     case flow::row_kind::activation:
     case flow::row_kind::shared_kv:
@@ -64,6 +65,7 @@ inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spa
     case flow::row_kind::candidates:
     case flow::row_kind::gather_request:
     case flow::row_kind::image_rows:
+    case flow::row_kind::expert_rows:
       return rows <= all;
   }
   return false;

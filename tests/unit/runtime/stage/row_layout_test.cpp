@@ -44,6 +44,9 @@ BOOST_AUTO_TEST_CASE(rows_have_the_architectures_sizes_at_the_released_configura
   BOOST_TEST(row_bytes(row_kind::selection, config) == 2048U);
   BOOST_TEST(row_bytes(row_kind::gather_request, config) == 2048U);
   BOOST_TEST(row_bytes(row_kind::candidates, config) == 8192U);
+  // FP8 with a scale for 32, and of six experts an id and a weight each.
+  BOOST_TEST(row_bytes(row_kind::expert_rows, config) == 5120U + 160 + 6 * 8);
+  BOOST_TEST(row_bytes(row_kind::expert_outputs, config) == 10240U);
 }
 
 BOOST_AUTO_TEST_CASE(planes_follow_each_other_without_padding) {

@@ -70,12 +70,14 @@ BOOST_AUTO_TEST_CASE(row_blocks_of_every_kind) {
        {flow::row_kind::embedded, flow::row_kind::activation, flow::row_kind::engram_rows,
         flow::row_kind::head_input, flow::row_kind::shared_kv, flow::row_kind::index_keys,
         flow::row_kind::selection, flow::row_kind::candidates, flow::row_kind::gather_request,
-        flow::row_kind::gathered, flow::row_kind::draft_taps, flow::row_kind::image_rows}) {
+        flow::row_kind::gathered, flow::row_kind::draft_taps, flow::row_kind::image_rows,
+        flow::row_kind::expert_rows, flow::row_kind::expert_outputs}) {
     const flow::row_block sent = sample_row_block(kind);
     const flow::row_block got = round_trip(sent);
     BOOST_TEST((got.kind == kind));
     BOOST_TEST(got.layer == sent.layer);
     BOOST_TEST(got.reader == sent.reader);
+    BOOST_TEST(got.slice == sent.slice);
     BOOST_TEST((got.spans == sent.spans));
     BOOST_TEST(got.rows_count == sent.rows_count);
     BOOST_TEST(got.row_bytes == sent.row_bytes);

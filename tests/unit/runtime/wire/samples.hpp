@@ -44,9 +44,8 @@ inline flow::step_table sample_step_table() {
 
 inline flow::row_block sample_row_block(flow::row_kind kind) {
   const std::uint32_t rows = kind == flow::row_kind::head_input ? 3 : 5;
-  return {kind, step_id{12}, epoch_id{2},
-          4,    6,           sample_spans(),
-          rows, 17,          flow::freeze(pattern(rows * 17, 1))};
+  return {kind, step_id{12},    epoch_id{2}, 4,  6,
+          8,    sample_spans(), rows,        17, flow::freeze(pattern(rows * 17, 1))};
 }
 
 inline flow::proposal sample_proposal(bool with_logits) {
