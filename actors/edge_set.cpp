@@ -1,6 +1,7 @@
 #include "actors/edge_set.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "kernels/base/check.hpp"
 
@@ -17,10 +18,15 @@ step_id step_of(const flow::message& message) {
       message);
 }
 
-/// What tells edges of one kind apart.
-std::pair<std::uint32_t, std::uint32_t> route_of(const flow::message& message) {
+/// What tells edges of one kind apart: layer, reader and slice.
+using edge_route = std::array<std::uint32_t, 3>;
+
+edge_route route_of(const flow::message& message) {
   const auto* block = std::get_if<flow::row_block>(&message);
-  return block == nullptr ? std::pair(0U, 0U) : std::pair(block->layer, block->reader);
+  if (block == nullptr) return {};
+  const bool of_experts =
+      block->kind == flow::row_kind::expert_rows || block->kind == flow::row_kind::expert_outputs;
+  return {of_experts ? 0 : block->layer, block->reader, block->slice};
 }
 
 }  // namespace
@@ -35,8 +41,9 @@ void edge_set::bind(const std::vector<edge_end>& ends, epoch_id epoch) {
     if (end.outbound) {
       flow::outbound_edge edge(end.contract, end.queue_messages_max);
       if (epoch > edge.epoch()) edge.reset(epoch);
-      outbound_.emplace(end.contract.edge, outbound_end{std::move(edge), end.carries, end.layer,
-                                                        end.reader, end.to_drafter, end.peer});
+      outbound_.emplace(end.contract.edge,
+                        outbound_end{std::move(edge), end.carries, end.layer, end.reader, end.slice,
+                                     end.to_drafter, end.peer});
     } else {
       flow::inbound_edge edge(end.contract);
       if (epoch > edge.epoch()) edge.reset(epoch);
@@ -49,7 +56,7 @@ void edge_set::send(const flow::message& message, bool concerns_drafter) {
   bool sent = false;
   for (auto& [id, end] : outbound_) {
     if (end.carries != flow::kind_of(message) ||
-        std::pair(end.layer, end.reader) != route_of(message) ||
+        edge_route{end.layer, end.reader, end.slice} != route_of(message) ||
         (end.to_drafter && !concerns_drafter))
       continue;
     end.edge.push(message, flow::edge_time::clock::now());
@@ -57,7 +64,7 @@ void edge_set::send(const flow::message& message, bool concerns_drafter) {
     sent = true;
   }
   CEDAR_ASSERT(sent, "no edge carries " + std::string(flow::kind_of(message)) + " of layer " +
-                         std::to_string(route_of(message).first));
+                         std::to_string(route_of(message)[0]));
 }
 
 void edge_set::flush(outbound_end& end) {

@@ -27,8 +27,8 @@ class edge_set {
   void bind(const std::vector<edge_end>& ends, epoch_id epoch);
 
   /// Sends a message on every outbound edge that carries its kind (blocks of rows: of its layer, to
-  /// its reader), those to the drafter only if it `concerns_drafter`; it may wait there for credit.
-  /// A message that no edge carries is a defect.
+  /// its reader, of its slice), those to the drafter only if it `concerns_drafter`; it may wait
+  /// there for credit. A message that no edge carries is a defect.
   void send(const flow::message& message, bool concerns_drafter = true);
 
   /// Judges an arrived packet. Credit is dealt with here. A fresh message is returned, to be used
@@ -53,6 +53,7 @@ class edge_set {
     std::string carries;
     std::uint32_t layer;
     std::uint32_t reader;
+    std::uint32_t slice;
     bool to_drafter;
     packet_sink peer;
   };

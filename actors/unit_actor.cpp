@@ -40,17 +40,26 @@ struct unit_state {
     if (!message) return fail(message.error());
     if (!*message) return {};
     const bool of_step = unit->is_input_of_step(**message);
-    const auto output = unit->take(std::move(**message));
+    auto output = unit->take(std::move(**message));
     trace->hold(name, unit->caches());
     if (!output) return fail(output.error());
-    // Recorded before anybody hears of the step: a trace taken after its proposal is complete.
-    for (const stage::unit_work& work : output->work) record(work);
     // Before what it led to leaves: the credit for an answer must be back before the next request.
     if (!of_step) edges->consumed_now();
-    for (const flow::message& out : output->messages) edges->send(out);
-    for (const stage::unit_work& work : output->work)
-      if (work.done) edges->consumed_step(work.step);
+    deliver(*output);
+    while (output->more) {
+      output = unit->go_on();
+      if (!output) return fail(output.error());
+      deliver(*output);
+    }
     return {};
+  }
+
+  void deliver(const stage::unit_output& output) const {
+    // Recorded before anybody hears of the step: a trace taken after its proposal is complete.
+    for (const stage::unit_work& work : output.work) record(work);
+    for (const flow::message& out : output.messages) edges->send(out);
+    for (const stage::unit_work& work : output.work)
+      if (work.done) edges->consumed_step(work.step);
   }
 };
 

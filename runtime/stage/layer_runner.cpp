@@ -84,14 +84,35 @@ void layer_runner::end_attention(const model::context& c, const step_rows& rows,
                                             .rows_from(span.first_row, span.span.rows_count));
 }
 
+model::opened_moe layer_runner::open_moe(const model::context& c,
+                                         const selection_overrides& overrides,
+                                         const model::sublayer_frame& frame) const {
+  const auto forced = overrides.experts.find(layer_);
+  return model::open_moe_sublayer(
+      c, layer_, weights_.moe, frame,
+      forced == overrides.experts.end() ? matrix_view<const std::int32_t>{} : forced->second);
+}
+
+void layer_runner::run_moe_here(const model::context& c, const model::sublayer_frame& frame,
+                                const model::opened_moe& opened) const {
+  model::run_moe_here(c, weights_.moe, frame.quantized, opened);
+}
+
+void layer_runner::close_moe(const model::context& c, const model::opened_moe& opened,
+                             const model::sublayer_frame& frame, const model::residual& in,
+                             const model::residual_out& out,
+                             const model::following_sublayer* next) const {
+  model::close_moe_sublayer(c, layer_, opened, frame, in, out, next);
+}
+
 void layer_runner::run_moe(const model::context& c, const selection_overrides& overrides,
                            const model::sublayer_frame& frame, const model::residual& in,
                            const model::residual_out& out,
                            const model::following_sublayer* next) const {
-  const auto forced = overrides.experts.find(layer_);
-  model::run_moe_sublayer(
-      c, layer_, weights_.moe, frame, in, out, next,
-      forced == overrides.experts.end() ? matrix_view<const std::int32_t>{} : forced->second);
+  const kernels::arena::mark scope(c.scratch);
+  const model::opened_moe opened = open_moe(c, overrides, frame);
+  run_moe_here(c, frame, opened);
+  close_moe(c, opened, frame, in, out, next);
 }
 
 result<void> layer_runner::create_global(const model::context& c, const step_rows& rows,

@@ -60,8 +60,18 @@ class layer_runner {
   void end_attention(const model::context& c, const step_rows& rows,
                      const step_selections& selections, const attention_half& half,
                      const model::residual_out& out, const model::sublayer_frame& moe_frame) const;
-  /// The MoE sublayer, of rows that know nothing of each other; begun with `in` in `frame`. Begins
+  /// The MoE sublayer, of rows that know nothing of each other, begun in `frame`: its routing, the
+  /// experts that are here, and its end, once the outputs of the others are put (model/moe.hpp).
+  /// The caller keeps the scratch. The end takes the rows `in` that it was begun with, and begins
   /// the attention of the layer that follows, if it is given.
+  model::opened_moe open_moe(const model::context& c, const selection_overrides& overrides,
+                             const model::sublayer_frame& frame) const;
+  void run_moe_here(const model::context& c, const model::sublayer_frame& frame,
+                    const model::opened_moe& opened) const;
+  void close_moe(const model::context& c, const model::opened_moe& opened,
+                 const model::sublayer_frame& frame, const model::residual& in,
+                 const model::residual_out& out, const model::following_sublayer* next) const;
+  /// All of it, where every expert is here. Releases its scratch.
   void run_moe(const model::context& c, const selection_overrides& overrides,
                const model::sublayer_frame& frame, const model::residual& in,
                const model::residual_out& out, const model::following_sublayer* next) const;

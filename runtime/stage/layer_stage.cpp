@@ -215,17 +215,24 @@ result<std::vector<flow::row_block>> layer_stage::begin(joined_step step, const 
                           options_.last_layer,
                           options_.imports,
                           options_.exports,
-                          options_.tapped_layers};
+                          options_.tapped_layers,
+                          options_.experts_elsewhere};
   step_ = std::make_unique<stage_step>(parts, scratch_, std::move(step), std::move(*rows),
                                        selections_, overrides);
   return advance(probes);
 }
 
-result<std::vector<flow::row_block>> layer_stage::resume(const flow::row_block& gathered,
+result<std::vector<flow::row_block>> layer_stage::resume(const flow::row_block& answer,
                                                          const model::taps& probes) {
   if (!suspended())
-    return fail(errc::malformed, step_text(gathered.step) + ": gathered entries without request");
-  if (const auto given = step_->give(gathered); !given) return fail(given.error());
+    return fail(errc::malformed, step_text(answer.step) + ": an answer without request");
+  if (const auto given = step_->give(answer); !given) return fail(given.error());
+  if (!step_->can_advance()) return std::vector<flow::row_block>{};
+  return advance(probes);
+}
+
+result<std::vector<flow::row_block>> layer_stage::go_on(const model::taps& probes) {
+  CEDAR_REQUIRE(can_go_on(), "a step that waits, or none, cannot go on");
   return advance(probes);
 }
 
@@ -245,7 +252,8 @@ result<flow::row_block> layer_stage::run(const flow::step_table& table,
                                          std::span<const flow::row_block> engram,
                                          const model::taps& probes,
                                          const selection_overrides& overrides) {
-  CEDAR_REQUIRE(options_.imports.empty(), "a stage that imports is driven by begin()");
+  CEDAR_REQUIRE(options_.imports.empty() && options_.experts_elsewhere.empty(),
+                "a stage that needs others is driven by begin()");
   auto made = begin({table, input, {engram.begin(), engram.end()}, {}, {}}, probes, overrides);
   if (!made) return fail(made.error());
   return std::move(made->back());

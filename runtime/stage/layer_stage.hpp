@@ -8,6 +8,8 @@
 // 4. A cut through a Full/Reuse group: `imports` of other stages arrive with the step, `exports`
 //    leave with its results; entries of a `gather` split are asked for while the step runs, which
 //    suspends it. Steps do not overtake each other.
+// 5. Routed experts that other units hold are asked, layer by layer, for what the rows chose: this
+//    suspends the step too, after what is here has been computed meanwhile (go_on()).
 // Not thread-safe: one owner (an actor, or the local engine) calls it.
 #pragma once
 
@@ -20,6 +22,7 @@
 #include "runtime/base/cache_bytes.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
+#include "runtime/model/expert_slice.hpp"
 #include "runtime/model/rotary.hpp"
 #include "runtime/model/schedule.hpp"
 #include "runtime/model/sharing.hpp"
@@ -47,6 +50,8 @@ struct layer_stage_options {
   std::uint64_t prefix_granules = 0;
   /// Target layers of the stage, ascending, whose taps go to the drafter.
   std::vector<std::uint32_t> tapped_layers{};
+  /// Slices of the layers' routed experts that other units hold. Their weights are not needed here.
+  std::vector<model::expert_slice> experts_elsewhere{};
 };
 
 /// Pages whose entries have main entries, or index keys, or both.
@@ -77,17 +82,21 @@ class layer_stage {
   /// those pages. Its rows are `embedded` for a stage that begins with layer 0, else
   /// `activation`; it has Engram rows for every layer of the stage with a module, and the blocks of
   /// shared_inputs(). Returns the blocks to be sent: exports, taps, and last `activation`
-  /// (`head_input` of wanted rows if the stage ends the model), or a `gather_request`, which
-  /// suspends the step. Errors: malformed (blocks that do not fit the step, a request twice),
-  /// capacity (no free page, too many requests, beyond the context), mismatch (rows that do not
-  /// continue the request's state, a prefix that is unknown here or shorter). Defect: another step
-  /// is suspended.
+  /// (`head_input` of wanted rows if the stage ends the model), or a `gather_request` or
+  /// `expert_rows`, which suspend the step. Errors: malformed (blocks that do not fit the step, a
+  /// request twice), capacity (no free page, too many requests, beyond the context), mismatch (rows
+  /// that do not continue the request's state, a prefix that is unknown here or shorter). Defect:
+  /// another step is suspended.
   result<std::vector<flow::row_block>> begin(joined_step step, const model::taps& probes,
                                              const selection_overrides& overrides = {});
-  /// Goes on with the suspended step; returns what begin() does. Error malformed: none is
-  /// suspended, or not the entries it asked for.
-  result<std::vector<flow::row_block>> resume(const flow::row_block& gathered,
+  /// Goes on with the suspended step, as far as this answer allows; returns what begin() does, or
+  /// nothing if it waits for more. Error malformed: none is suspended, or not what it asked for.
+  result<std::vector<flow::row_block>> resume(const flow::row_block& answer,
                                               const model::taps& probes);
+  /// The suspended step can compute without an answer, once its requests have left.
+  bool can_go_on() const noexcept { return step_ && step_->can_advance(); }
+  /// Does so; returns what begin() does. Requires: can_go_on().
+  result<std::vector<flow::row_block>> go_on(const model::taps& probes);
   bool suspended() const noexcept { return step_ != nullptr; }
   /// The step that is suspended, if one is.
   const flow::step_table* suspended_table() const noexcept {
@@ -98,7 +107,7 @@ class layer_stage {
   /// unknown here, positions not written).
   result<flow::row_block> answer(const flow::row_block& request);
 
-  /// begin() for a stage that imports nothing: the last block.
+  /// begin() for a stage that imports nothing and has all its experts: the last block.
   result<flow::row_block> run(const flow::step_table& table, const flow::row_block& input,
                               std::span<const flow::row_block> engram, const model::taps& probes,
                               const selection_overrides& overrides = {});

@@ -83,11 +83,22 @@ result<std::unique_ptr<layer_stage>> model_source::make_layers(
     const kernels::backend& backend, const layer_stage_options& options) const {
   std::vector<model::layer_weights> layers;
   for (std::uint32_t layer = options.first_layer; layer <= options.last_layer; ++layer) {
-    auto weights = load_layer(checkpoint_, config_, schedule_, layer);
+    auto weights = load_layer(checkpoint_, config_, schedule_, layer, options.experts_elsewhere);
     if (!weights) return fail(weights.error());
     layers.push_back(std::move(*weights));
   }
   return std::make_unique<layer_stage>(backend, config_, schedule_, std::move(layers), options);
+}
+
+result<std::unique_ptr<expert_stage>> model_source::make_experts(
+    const kernels::backend& backend, const model::expert_slice& slice) const {
+  std::vector<std::vector<model::expert_weights>> layers;
+  for (std::uint32_t layer = slice.first_layer; layer <= slice.last_layer; ++layer) {
+    auto weights = load_experts(checkpoint_, config_, layer, slice);
+    if (!weights) return fail(weights.error());
+    layers.push_back(std::move(*weights));
+  }
+  return std::make_unique<expert_stage>(backend, config_, slice, std::move(layers));
 }
 
 result<std::unique_ptr<head_stage>> model_source::make_head(const kernels::backend& backend) const {

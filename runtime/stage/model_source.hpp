@@ -18,6 +18,7 @@
 #include "runtime/stage/drafter_stage.hpp"
 #include "runtime/stage/embedding_stage.hpp"
 #include "runtime/stage/engram_stage.hpp"
+#include "runtime/stage/expert_stage.hpp"
 #include "runtime/stage/head_stage.hpp"
 #include "runtime/stage/layer_stage.hpp"
 #include "runtime/stage/vision_stage.hpp"
@@ -50,6 +51,8 @@ class model_source {
   result<engram_stage> make_engram() const;
   result<std::unique_ptr<layer_stage>> make_layers(const kernels::backend& backend,
                                                    const layer_stage_options& options) const;
+  result<std::unique_ptr<expert_stage>> make_experts(const kernels::backend& backend,
+                                                     const model::expert_slice& slice) const;
   result<std::unique_ptr<head_stage>> make_head(const kernels::backend& backend) const;
   /// Error not_found: the model has no draft blocks.
   result<std::unique_ptr<drafter_stage>> make_drafter(const kernels::backend& backend,

@@ -36,7 +36,8 @@ stage_step::stage_step(const stage_parts& parts, kernels::arena& scratch, joined
       overrides_(overrides),
       all_(std::move(rows)),
       selections_(selections),
-      layer_(parts.first_layer) {
+      layer_(parts.first_layer),
+      awaited_experts_(parts.config, parts.experts_elsewhere, parts.first_layer) {
   open(*inputs_.rows);
 }
 
@@ -188,46 +189,7 @@ void stage_step::send_taps(std::vector<flow::row_block>& out) const {
   out.back().layer = layer_;
 }
 
-bool stage_step::needs_gather() const {
-  const model::layer_schedule& layer = parts_.schedule[layer_];
-  return layer.owner && holds(parts_.imports.gathered, *layer.owner) &&
-         !(selections_.gathered && selections_.gathered->source == *layer.index_source);
-}
-
-void stage_step::request_entries(std::vector<flow::row_block>& out) {
-  const std::uint32_t owner = *parts_.schedule[layer_].owner;
-  out.push_back(make_selection_block(row_kind::gather_request, {parts_.config, parts_.schedule},
-                                     table(), owner, *half_->chosen));
-  out.back().reader = parts_.first_layer;
-  waits_for_ = owner;
-}
-
-result<void> stage_step::give(const flow::row_block& gathered) {
-  CEDAR_REQUIRE(waits_for_.has_value(), "entries for a step that waits for none");
-  gathered_entries entries;
-  entries.source = *parts_.schedule[layer_].index_source;
-  entries.payload = gathered.payload;
-  entries.entry_bytes = row_bytes(row_kind::gathered, parts_.config);
-  std::size_t count = 0;
-  for (const auto& chosen : *half_->chosen) {
-    entries.first.push_back(count);
-    count += chosen.size();
-  }
-  const bool fits = gathered.kind == row_kind::gathered && gathered.step == table().step &&
-                    gathered.layer == *waits_for_ && gathered.reader == parts_.first_layer &&
-                    gathered.spans == table().spans && gathered.rows_count == count &&
-                    gathered.row_bytes == entries.entry_bytes &&
-                    flow::bytes_of(gathered.payload).size() >= count * entries.entry_bytes;
-  if (!fits)
-    return fail(errc::malformed, "step " + std::to_string(table().step.value) +
-                                     ": gathered entries of layer " +
-                                     std::to_string(gathered.layer) + " are not those asked for");
-  selections_.gathered = std::move(entries);
-  waits_for_.reset();
-  return {};
-}
-
-result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::row_block>& out) {
+result<void> stage_step::attend(const model::taps& probes, std::vector<flow::row_block>& out) {
   if (!half_) {
     if (layer_ == parts_.schedule.decoder_begin() && narrows())
       if (const auto entered = enter_decoder(probes); !entered) return entered;
@@ -258,22 +220,42 @@ result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::
   half_.reset();
   half_scope_.reset();
   current_ = {output_.streams, output_.pre};
+  return {};
+}
+
+void stage_step::close_moe(const model::taps& probes) {
+  const model::context c = context(probes);
   attention_begun_ = next_layer_follows();
   if (attention_begun_) {
     const auto next = model::sublayer_of(weights_of(layer_ + 1).attention, attention_frame_);
-    runner().run_moe(c, overrides_, moe_frame_, current_, output_, &next);
+    runner().close_moe(c, *moe_, moe_frame_, current_, output_, &next);
   } else {
-    runner().run_moe(c, overrides_, moe_frame_, current_, output_, nullptr);
+    runner().close_moe(c, *moe_, moe_frame_, current_, output_, nullptr);
   }
+  moe_.reset();
+  moe_scope_.reset();
+  awaited_experts_.release();
+}
+
+result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::row_block>& out) {
+  if (!moe_) {
+    if (const auto attended = attend(probes, out); !attended) return attended;
+    if (waits_for_ || active().count() == 0) return {};
+    open_moe(probes, out);
+    if (awaited_experts_.any()) return {};
+  }
+  if (!experts_here_done_) runner().run_moe_here(context(probes), moe_frame_, *moe_);
+  experts_here_done_ = true;
+  if (!awaited_experts_.any()) close_moe(probes);
   return {};
 }
 
 result<void> stage_step::advance(const model::taps& probes, std::vector<flow::row_block>& out) {
-  CEDAR_REQUIRE(!done_ && !waits_for_, "a step that is done, or waits, cannot go on");
+  CEDAR_REQUIRE(can_advance(), "a step that is done, or waits, cannot go on");
   for (; layer_ <= parts_.last_layer; ++layer_) {
     if (const auto ran = run_layer(probes, out); !ran)
       return fail(ran.error().with("layer " + std::to_string(layer_)));
-    if (waits_for_) return {};
+    if (waits_for_ || moe_) return {};
     global_made_ = false;
   }
   out.push_back(finish(probes));

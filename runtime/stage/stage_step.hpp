@@ -1,19 +1,22 @@
 // One step on its way through the layers of a stage.
 //
-// The walk stops where it needs main entries that an owner elsewhere keeps (`gather`), and goes on
-// when they have come; nothing blocks meanwhile. In mode `bounded` it narrows at the decoder's
-// first layer: that layer creates global entries from all rows, then only the rows that walk the
-// decoder go on.
+// The walk stops where it needs main entries that an owner elsewhere keeps (`gather`), or outputs
+// of experts that another unit holds, and goes on when they have come; nothing blocks meanwhile.
+// Rows for experts elsewhere leave before those here are run. In mode `bounded` it narrows at the
+// decoder's first layer: that layer creates global entries from all rows, then only the rows that
+// walk the decoder go on.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "kernels/ops/backend.hpp"
+#include "runtime/model/expert_slice.hpp"
 #include "runtime/model/hyper_connection.hpp"
 #include "runtime/model/rotary.hpp"
 #include "runtime/model/sharing.hpp"
 #include "runtime/model/weights.hpp"
+#include "runtime/stage/expert_blocks.hpp"
 #include "runtime/stage/layer_runner.hpp"
 #include "runtime/stage/step_join.hpp"
 #include "runtime/stage/step_rows.hpp"
@@ -32,6 +35,7 @@ struct stage_parts {
   const model::shared_state& imports;
   const model::shared_state& exports;
   const std::vector<std::uint32_t>& tapped_layers;
+  const std::vector<model::expert_slice>& experts_elsewhere;
 };
 
 class stage_step {
@@ -48,15 +52,19 @@ class stage_step {
   const flow::step_table& table() const noexcept { return inputs_.table; }
   const step_rows& rows() const noexcept { return all_; }
   bool done() const noexcept { return done_; }
-  /// The owner whose entries the step waits for.
-  std::optional<std::uint32_t> waits_for() const noexcept { return waits_for_; }
+  /// Something can be computed before an answer comes, or nothing is waited for.
+  bool can_advance() const noexcept {
+    return !done_ && !waits_for_ && (!awaited_experts_.any() || !experts_here_done_);
+  }
 
-  /// Computes until the step is done or waits. Appends the blocks to be sent: shared state as it is
-  /// made; last the request that is waited for, or `activation` or `head_input`.
+  /// Computes until the step is done, waits, or has requests to send before it computes on. Appends
+  /// the blocks to be sent: shared state as it is made; last the requests that are waited for, or
+  /// `activation` or `head_input`. Requires: can_advance().
   result<void> advance(const model::taps& probes, std::vector<flow::row_block>& out);
 
-  /// The answer to the request; then advance() goes on. Error malformed: not the entries asked for.
-  result<void> give(const flow::row_block& gathered);
+  /// An answer to a request; advance() goes on if can_advance() then. Error malformed: not what was
+  /// asked for.
+  result<void> give(const flow::row_block& answer);
 
  private:
   model::context context(const model::taps& probes) const;
@@ -83,6 +91,10 @@ class stage_step {
   bool next_layer_follows() const;
   bool needs_gather() const;
   void request_entries(std::vector<flow::row_block>& out);
+  result<void> give_entries(const flow::row_block& gathered);
+  result<void> attend(const model::taps& probes, std::vector<flow::row_block>& out);
+  void open_moe(const model::taps& probes, std::vector<flow::row_block>& out);
+  void close_moe(const model::taps& probes);
   result<void> run_layer(const model::taps& probes, std::vector<flow::row_block>& out);
   flow::row_block finish(const model::taps& probes);
 
@@ -105,7 +117,11 @@ class stage_step {
   bool global_made_ = false;  ///< at the decoder's first layer, by enter_decoder()
   std::optional<kernels::arena::mark> half_scope_;
   std::optional<attention_half> half_;
-  std::optional<std::uint32_t> waits_for_;
+  std::optional<std::uint32_t> waits_for_;  ///< the owner whose entries are asked for
+  std::optional<kernels::arena::mark> moe_scope_;
+  std::optional<model::opened_moe> moe_;
+  bool experts_here_done_ = false;  ///< of moe_
+  awaited_experts awaited_experts_;
 };
 
 }  // namespace cedar::stage

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "kernels/base/check.hpp"
 #include "runtime/stage/step_join.hpp"
 #include "runtime/stage/tap_messages.hpp"
 #include "runtime/stage/unit_parts.hpp"
@@ -72,6 +73,7 @@ class joining_unit : public unit {
       });
     }
     if (!taken) return fail(taken.error());
+    out.more = has_more();
     return out;
   }
 
@@ -87,6 +89,8 @@ class joining_unit : public unit {
   virtual result<void> settle(const flow::verdict& verdict) = 0;
   /// True while a step that was begun has not ended.
   virtual bool busy() const { return false; }
+  /// True if it waits for nothing.
+  virtual bool has_more() const { return false; }
   /// A block, which by default is an input of its step.
   virtual result<void> take_block(flow::row_block block, unit_output& /*out*/) {
     return join_.add(std::move(block), clock::now());
@@ -149,20 +153,65 @@ class layer_unit final : public joining_unit {
       out.messages.emplace_back(std::move(*answer));
       return {};
     }
-    if (block.kind != flow::row_kind::gathered)
+    if (block.kind != flow::row_kind::gathered && block.kind != flow::row_kind::expert_outputs)
       return joining_unit::take_block(std::move(block), out);
     if (!busy()) return fail(unexpected(name(), flow::message(std::move(block))));
-    const flow::step_table table = *stage_->suspended_table();
-    auto resumed = work_on(table, clock::now(), out, [&](const tap_receiver& keep) {
-      return as_messages(stage_->resume(block, probes_of(table, keep)));
-    });
-    if (resumed) out.work.back().rows = out.work.back().decoder_rows = 0;
-    return resumed;
+    return go_on_with_step(
+        out, [&](const model::taps& probes) { return stage_->resume(block, probes); });
   }
+
+  result<unit_output> go_on() override {
+    CEDAR_REQUIRE(has_more(), "a stage that waits, or is idle, cannot go on");
+    unit_output out;
+    const auto went =
+        go_on_with_step(out, [&](const model::taps& probes) { return stage_->go_on(probes); });
+    if (!went) return fail(went.error());
+    return out;
+  }
+
+  /// Another stretch of the step that was begun.
+  template <class Stretch>
+  result<void> go_on_with_step(unit_output& out, const Stretch& stretch) {
+    const flow::step_table table = *stage_->suspended_table();
+    auto went = work_on(table, clock::now(), out, [&](const tap_receiver& keep) {
+      return as_messages(stretch(probes_of(table, keep)));
+    });
+    if (went) out.work.back().rows = out.work.back().decoder_rows = 0;
+    return went;
+  }
+
+  bool has_more() const override { return stage_->can_go_on(); }
 
   result<void> settle(const flow::verdict& verdict) override { return stage_->apply(verdict); }
 
   std::unique_ptr<layer_stage> stage_;
+};
+
+class expert_unit final : public unit {
+ public:
+  explicit expert_unit(std::unique_ptr<expert_stage> stage) : stage_(std::move(stage)) {}
+
+  result<unit_output> take(flow::message message) override {
+    const auto* request = std::get_if<flow::row_block>(&message);
+    if (request == nullptr) return fail(unexpected("a slice of experts", message));
+    unit_work work;
+    work.step = request->step;
+    work.rows = request->rows_count;
+    work.first_arrival = work.begin = clock::now();
+    auto answer = stage_->answer(*request);
+    if (!answer) return fail(answer.error());
+    work.end = clock::now();
+    work.done = false;
+    unit_output out;
+    out.messages.emplace_back(std::move(*answer));
+    out.work.push_back(work);
+    return out;
+  }
+
+  void begin_epoch() override {}
+
+ private:
+  std::unique_ptr<expert_stage> stage_;
 };
 
 class head_unit final : public joining_unit {
@@ -196,9 +245,16 @@ class head_unit final : public joining_unit {
 
 }  // namespace
 
+result<unit_output> unit::go_on() {
+  CEDAR_REQUIRE(false, "a unit that has no more to do cannot go on");
+  return {};
+}
+
 bool unit::is_input_of_step(const flow::message& message) const {
   if (const auto* block = std::get_if<flow::row_block>(&message))
-    return block->kind != flow::row_kind::gather_request && block->kind != flow::row_kind::gathered;
+    return block->kind != flow::row_kind::gather_request &&
+           block->kind != flow::row_kind::gathered && block->kind != flow::row_kind::expert_rows &&
+           block->kind != flow::row_kind::expert_outputs;
   return !std::holds_alternative<flow::verdict>(message);
 }
 
@@ -212,6 +268,10 @@ std::unique_ptr<unit> make_engram_unit(engram_stage stage) {
 
 std::unique_ptr<unit> make_layer_unit(std::unique_ptr<layer_stage> stage, std::size_t steps_max) {
   return std::make_unique<layer_unit>(std::move(stage), steps_max);
+}
+
+std::unique_ptr<unit> make_expert_unit(std::unique_ptr<expert_stage> stage) {
+  return std::make_unique<expert_unit>(std::move(stage));
 }
 
 std::unique_ptr<unit> make_head_unit(std::unique_ptr<head_stage> stage, std::size_t steps_max) {

@@ -14,6 +14,7 @@
 #include "runtime/stage/drafting.hpp"
 #include "runtime/stage/embedding_stage.hpp"
 #include "runtime/stage/engram_stage.hpp"
+#include "runtime/stage/expert_stage.hpp"
 #include "runtime/stage/head_stage.hpp"
 #include "runtime/stage/layer_stage.hpp"
 #include "runtime/stage/vision_stage.hpp"
@@ -30,13 +31,17 @@ struct unit_work {
   unit_time first_arrival;  ///< of any input
   unit_time begin;  ///< all inputs were there
   unit_time end;
-  bool done = true;  ///< the step's inputs are used up; false: it waits for entries of an owner
+  /// The step's inputs are used up; false: it waits for entries of an owner or for experts, or
+  /// there are none.
+  bool done = true;
 };
 
 /// What a unit wants to be done after it took a message.
 struct unit_output {
   std::vector<flow::message> messages;  ///< to send, in this order
   std::vector<unit_work> work;  ///< what was computed
+  /// Once the messages are on their way, the unit has more to do: go_on(), before the next take().
+  bool more = false;
 };
 
 class unit {
@@ -47,9 +52,13 @@ class unit {
   /// usable.
   virtual result<unit_output> take(flow::message message) = 0;
 
+  /// Goes on after an output that said so (unit_output::more), which by default none does. Errors
+  /// as take().
+  virtual result<unit_output> go_on();
+
   /// Inputs of a step are used up with the step (unit_work::done); all else when it has been taken.
-  /// By default: verdicts, requests for entries, and the entries themselves, of which a stage keeps
-  /// the latest only.
+  /// By default: verdicts, requests for entries or to experts, and the answers, of which a stage
+  /// keeps those of one layer only.
   virtual bool is_input_of_step(const flow::message& message) const;
 
   /// A new epoch: everything of the old one is void.
@@ -66,6 +75,8 @@ std::unique_ptr<unit> make_image_embedding_unit(embedding_stage stage, std::size
 std::unique_ptr<unit> make_engram_unit(engram_stage stage);
 /// `steps_max`: steps that may wait for inputs at once (the plan's steps in flight).
 std::unique_ptr<unit> make_layer_unit(std::unique_ptr<layer_stage> stage, std::size_t steps_max);
+/// Takes requests of stages alone.
+std::unique_ptr<unit> make_expert_unit(std::unique_ptr<expert_stage> stage);
 std::unique_ptr<unit> make_head_unit(std::unique_ptr<head_stage> stage, std::size_t steps_max);
 std::unique_ptr<unit> make_vision_unit(std::unique_ptr<vision_stage> stage, std::size_t steps_max);
 std::unique_ptr<unit> make_drafter_unit(std::unique_ptr<drafting> body, std::size_t steps_max);

@@ -1,5 +1,7 @@
 #include "runtime/stage/weight_loader.hpp"
 
+#include <algorithm>
+#include <functional>
 #include <optional>
 
 namespace cedar::stage {
@@ -117,9 +119,26 @@ model::attention_weights bind_attention(binder& b, const model::model_config& co
   return out;
 }
 
+/// Routed experts 0..routed-1; those that are not `wanted` are not present.
+std::vector<model::expert_weights> bind_experts(binder& b, const model::model_config& config,
+                                                std::uint32_t routed,
+                                                const std::function<bool(std::uint32_t)>& wanted) {
+  std::vector<model::expert_weights> out(routed);
+  const std::uint64_t d = config.width;
+  const std::uint64_t inner = config.expert_inner;
+  for (std::uint32_t e = 0; e < routed; ++e) {
+    if (!wanted(e)) continue;
+    const std::string name = "ffn.experts." + std::to_string(e);
+    out[e] = {b.fp4(name + ".w1", inner, d), b.fp4(name + ".w2", d, inner),
+              b.fp4(name + ".w3", inner, d)};
+  }
+  return out;
+}
+
 /// `routed` experts, of which a row has `per_token`: draft blocks have their own numbers.
-model::moe_weights bind_moe(binder& b, const model::model_config& config, std::uint32_t routed,
-                            std::uint32_t per_token) {
+model::moe_weights bind_moe(
+    binder& b, const model::model_config& config, std::uint32_t routed, std::uint32_t per_token,
+    const std::function<bool(std::uint32_t)>& wanted = [](std::uint32_t) { return true; }) {
   model::moe_weights out;
   const std::uint64_t d = config.width;
   const std::uint64_t inner = config.expert_inner;
@@ -128,11 +147,7 @@ model::moe_weights bind_moe(binder& b, const model::model_config& config, std::u
   out.gate = b.matrix<bf16>("ffn.gate.weight", routed, d);
   out.bias = b.vector<float>("ffn.gate.bias", routed);
   out.bias_vl = b.vector<float>("ffn.gate.bias_vl", routed);
-  for (std::uint32_t e = 0; e < routed; ++e) {
-    const std::string name = "ffn.experts." + std::to_string(e);
-    out.experts.push_back({b.fp4(name + ".w1", inner, d), b.fp4(name + ".w2", d, inner),
-                           b.fp4(name + ".w3", inner, d)});
-  }
+  out.experts = bind_experts(b, config, routed, wanted);
   out.experts_per_token = per_token;
   out.shared = {b.fp8("ffn.shared_experts.w1", inner, d), b.fp8("ffn.shared_experts.w2", d, inner),
                 b.fp8("ffn.shared_experts.w3", inner, d)};
@@ -159,14 +174,29 @@ std::string block_prefix(std::uint32_t block) {
 
 result<model::layer_weights> load_layer(const store::checkpoint& checkpoint,
                                         const model::model_config& config,
-                                        const model::schedule& schedule, std::uint32_t layer) {
+                                        const model::schedule& schedule, std::uint32_t layer,
+                                        std::span<const model::expert_slice> elsewhere) {
   binder b(checkpoint, layer_prefix(layer));
   const model::layer_schedule& entry = schedule[layer];
-  model::layer_weights out{bind_attention(b, config, entry),
-                           bind_moe(b, config, config.routed_experts, config.experts_per_token),
-                           {}};
+  const auto here = [&](std::uint32_t expert) {
+    return std::ranges::none_of(
+        elsewhere, [&](const model::expert_slice& slice) { return slice.holds(layer, expert); });
+  };
+  model::layer_weights out{
+      bind_attention(b, config, entry),
+      bind_moe(b, config, config.routed_experts, config.experts_per_token, here),
+      {}};
   if (entry.engram) out.engram = bind_engram(b, config);
   return b.finish(std::move(out));
+}
+
+result<std::vector<model::expert_weights>> load_experts(const store::checkpoint& checkpoint,
+                                                        const model::model_config& config,
+                                                        std::uint32_t layer,
+                                                        const model::expert_slice& slice) {
+  binder b(checkpoint, layer_prefix(layer));
+  return b.finish(bind_experts(b, config, config.routed_experts,
+                               [&](std::uint32_t expert) { return slice.holds(layer, expert); }));
 }
 
 result<matrix_view<const bf16>> load_embedding(const store::checkpoint& checkpoint,

@@ -5,17 +5,29 @@
 // checkpoint lives. Errors: not_found or mismatch, naming the tensor.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "runtime/base/result.hpp"
 #include "runtime/model/config.hpp"
+#include "runtime/model/expert_slice.hpp"
 #include "runtime/model/schedule.hpp"
 #include "runtime/model/weights.hpp"
 #include "runtime/store/checkpoint.hpp"
 
 namespace cedar::stage {
 
+/// Without the routed experts of the slices `elsewhere`.
 result<model::layer_weights> load_layer(const store::checkpoint& checkpoint,
                                         const model::model_config& config,
-                                        const model::schedule& schedule, std::uint32_t layer);
+                                        const model::schedule& schedule, std::uint32_t layer,
+                                        std::span<const model::expert_slice> elsewhere = {});
+
+/// The routed experts of one layer of a slice: [E], of which those of the slice are present.
+result<std::vector<model::expert_weights>> load_experts(const store::checkpoint& checkpoint,
+                                                        const model::model_config& config,
+                                                        std::uint32_t layer,
+                                                        const model::expert_slice& slice);
 
 /// The token table [vocabulary, d].
 result<kernels::matrix_view<const kernels::bf16>> load_embedding(

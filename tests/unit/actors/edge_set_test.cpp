@@ -86,6 +86,27 @@ BOOST_AUTO_TEST_CASE(engram_rows_leave_on_the_edge_of_their_layer) {
   BOOST_TEST(one.take() == texts{"1:0 engram_rows"}, by_element);
 }
 
+BOOST_AUTO_TEST_CASE(rows_for_experts_leave_on_the_edge_of_their_slice_whatever_their_layer) {
+  std::vector<edge_end> ends{
+      edge_end_of(1, true, "expert_rows", {}), edge_end_of(2, true, "expert_rows", {}),
+      edge_end_of(3, true, "expert_outputs", {}), edge_end_of(4, true, "expert_outputs", {})};
+  ends[1].slice = 1;
+  ends[3].reader = 6;
+  recorded_set one(ends);
+  flow::row_block rows = block_of(1, row_kind::expert_rows, 7);
+  rows.slice = 1;
+  one.set.send(rows);
+  rows.layer = 8;
+  one.set.send(rows);
+  BOOST_TEST(one.take() == (texts{"2:0 expert_rows", "2:1 expert_rows"}), by_element);
+  flow::row_block outputs = block_of(1, row_kind::expert_outputs, 7);
+  outputs.reader = 6;
+  one.set.send(outputs);
+  BOOST_TEST(one.take() == texts{"4:0 expert_outputs"}, by_element);
+  rows.slice = 2;
+  BOOST_CHECK_THROW(one.set.send(rows), defect);
+}
+
 BOOST_AUTO_TEST_CASE(a_message_that_no_edge_carries_is_a_defect) {
   recorded_set one(
       {edge_end_of(1, true, "engram_rows", {}, 2, 4), edge_end_of(2, false, "verdict", {})});

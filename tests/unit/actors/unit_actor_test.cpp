@@ -13,7 +13,8 @@ using namespace cedar::test;
 
 namespace {
 
-/// Answers a table with an activation; what step 2 does in the first epoch is the test's choice.
+/// Answers a table with an activation, that of step 9 with two, the second after it said that it
+/// has more to do; what step 2 does in the first epoch is the test's choice.
 class made_unit final : public stage::unit {
  public:
   enum class trouble { none, error, defect, unknown };
@@ -31,8 +32,18 @@ class made_unit final : public stage::unit {
     }
     flow::row_block block = block_of(table->step.value, flow::row_kind::activation);
     block.epoch = table->epoch;
-    out.messages.emplace_back(std::move(block));
-    out.work.push_back({table->step, 1, 1, {}, {}, {}});
+    out.messages.emplace_back(block);
+    out.more = table->step == step_id{9};
+    if (out.more)
+      rest_ = std::move(block);
+    else
+      out.work.push_back({table->step, 1, 1, {}, {}, {}});
+    return out;
+  }
+  result<stage::unit_output> go_on() override {
+    stage::unit_output out;
+    out.work.push_back({rest_.step, 0, 0, {}, {}, {}});
+    out.messages.emplace_back(std::move(rest_));
     return out;
   }
   void begin_epoch() override {
@@ -41,6 +52,7 @@ class made_unit final : public stage::unit {
 
  private:
   trouble trouble_;
+  flow::row_block rest_;
   int epochs_ = 0;
 };
 
@@ -96,6 +108,15 @@ BOOST_AUTO_TEST_CASE(outputs_leave_and_the_credit_of_used_inputs_returns) {
       BOOST_TEST(event.step == ++computed);
     }
   BOOST_TEST(computed == 3U);
+}
+
+BOOST_AUTO_TEST_CASE(a_unit_with_more_to_do_goes_on_when_its_messages_have_left) {
+  bound_unit one(made_unit::trouble::none);
+  one.send(packet_of(1, 0, table_of(9)));
+  BOOST_REQUIRE_EQUAL(one.rows.size(), 2U);
+  BOOST_TEST(one.rows[0].head.sequence == 0U);
+  BOOST_TEST(one.rows[1].head.sequence == 1U);
+  BOOST_TEST(one.credits.size() == 1U);  // the step's, at its end
 }
 
 BOOST_AUTO_TEST_CASE(an_error_of_a_step_is_reported_once_with_the_units_name) {

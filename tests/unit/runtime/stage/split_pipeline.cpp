@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
-#include <deque>
+#include <functional>
 
 #include "runtime/model/sharing.hpp"
 
@@ -21,7 +21,8 @@ T value_of(result<T> made) {
 }  // namespace
 
 split_pipeline::split_pipeline(const placement& ranges,
-                               const std::set<std::uint32_t>& gather_owners)
+                               const std::set<std::uint32_t>& gather_owners,
+                               const std::vector<model::expert_slice>& experts)
     : embedding_(value_of(tiny_model().make_embedding())),
       engram_(value_of(tiny_model().make_engram())),
       head_(value_of(tiny_model().make_head(cpu_backend()))) {
@@ -35,9 +36,43 @@ split_pipeline::split_pipeline(const placement& ranges,
     model::shared_state exports;
     for (std::size_t later = i + 1; later < ranges.size(); ++later)
       exports = model::merged(exports, model::made_by(imports[later], first, last));
-    stages.push_back(value_of(
-        tiny_model().make_layers(cpu_backend(), {first, last, 4, 256, imports[i], exports})));
+    stage::layer_stage_options options{first, last, 4, 256, imports[i], exports};
+    options.experts_elsewhere = experts;
+    stages.push_back(value_of(tiny_model().make_layers(cpu_backend(), options)));
   }
+  for (const model::expert_slice& slice : experts)
+    slices.push_back(value_of(tiny_model().make_experts(cpu_backend(), slice)));
+}
+
+flow::row_block split_pipeline::answer(const flow::row_block& request) {
+  if (request.kind == row_kind::expert_rows)
+    return value_of(slices[request.slice]->answer(request));
+  const auto owner = std::ranges::find_if(stages, [&](const auto& other) {
+    return request.layer >= other->first_layer() && request.layer <= other->last_layer();
+  });
+  return value_of((*owner)->answer(request));
+}
+
+split_pipeline::blocks split_pipeline::finish(stage::layer_stage& stage, blocks made) {
+  const auto asks = [](const flow::row_block& block) {
+    return block.kind == row_kind::gather_request || block.kind == row_kind::expert_rows;
+  };
+  while (stage.suspended()) {
+    const auto requests = std::ranges::stable_partition(made, std::not_fn(asks));
+    const blocks asked(requests.begin(), requests.end());
+    made.erase(requests.begin(), requests.end());
+    if (stage.can_go_on()) std::ranges::move(value_of(stage.go_on({})), std::back_inserter(made));
+    // Answers come in any order: here the last one first.
+    for (auto request = asked.rbegin(); request != asked.rend(); ++request) {
+      const flow::row_block got = answer(*request);
+      for (const flow::row_block* block : {&*request, &got}) {
+        ++traffic[block->kind].first;
+        traffic[block->kind].second += flow::bytes_of(block->payload).size();
+      }
+      std::ranges::move(value_of(stage.resume(got, {})), std::back_inserter(made));
+    }
+  }
+  return made;
 }
 
 std::vector<std::vector<float>> split_pipeline::run(const flow::step_table& table) {
@@ -52,21 +87,7 @@ std::vector<std::vector<float>> split_pipeline::run(const flow::step_table& tabl
       step.shared.push_back(*std::ranges::find_if(shared, [&](const flow::row_block& block) {
         return block.kind == input.kind && block.layer == input.layer;
       }));
-    auto made = value_of(stage->begin(std::move(step), {}));
-    while (made.back().kind == row_kind::gather_request) {
-      const flow::row_block request = made.back();
-      made.pop_back();
-      const auto owner = std::ranges::find_if(stages, [&](const auto& other) {
-        return request.layer >= other->first_layer() && request.layer <= other->last_layer();
-      });
-      const flow::row_block answer = value_of((*owner)->answer(request));
-      for (const flow::row_block* block : {&request, &answer}) {
-        ++traffic[block->kind].first;
-        traffic[block->kind].second += flow::bytes_of(block->payload).size();
-      }
-      auto rest = value_of(stage->resume(answer, {}));
-      std::ranges::move(rest, std::back_inserter(made));
-    }
+    blocks made = finish(*stage, value_of(stage->begin(std::move(step), {})));
     rows = std::move(made.back());
     made.pop_back();
     for (flow::row_block& block : made) {

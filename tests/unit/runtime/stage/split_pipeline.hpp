@@ -1,5 +1,5 @@
-// tiny-12 cut into stages, without actors: every block goes by hand from the stage that makes it to
-// those that need it.
+// tiny-12 cut into stages and slices of experts, without actors: every block goes by hand from who
+// makes it to those that need it.
 #pragma once
 
 #include <map>
@@ -7,6 +7,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/stage/expert_stage.hpp"
 #include "runtime/stage/layer_stage.hpp"
 #include "tests/unit/runtime/stage/tiny_model.hpp"
 
@@ -17,7 +18,9 @@ using placement = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
 
 class split_pipeline {
  public:
-  split_pipeline(const placement& stages, const std::set<std::uint32_t>& gather_owners);
+  /// `slices` of experts, numbered from 0, are not with their stages.
+  split_pipeline(const placement& stages, const std::set<std::uint32_t>& gather_owners,
+                 const std::vector<model::expert_slice>& slices = {});
 
   /// Runs a step whose table wants logits of some rows; [wanted rows][vocabulary].
   std::vector<std::vector<float>> run(const flow::step_table& table);
@@ -26,8 +29,15 @@ class split_pipeline {
   /// Messages and payload bytes that crossed a cut, by kind.
   std::map<flow::row_kind, std::pair<std::uint64_t, std::uint64_t>> traffic;
   std::vector<std::unique_ptr<stage::layer_stage>> stages;
+  std::vector<std::unique_ptr<stage::expert_stage>> slices;
 
  private:
+  using blocks = std::vector<flow::row_block>;
+
+  flow::row_block answer(const flow::row_block& request);
+  /// Runs what was begun to its end; returns what it made, without requests.
+  blocks finish(stage::layer_stage& stage, blocks made);
+
   stage::embedding_stage embedding_;
   stage::engram_stage engram_;
   std::unique_ptr<stage::head_stage> head_;

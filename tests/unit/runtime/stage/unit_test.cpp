@@ -177,6 +177,15 @@ BOOST_AUTO_TEST_CASE(messages_that_a_unit_does_not_take_are_malformed) {
   BOOST_TEST((refusal(*layers, flow::tap{}) == errc::malformed));
   BOOST_TEST((refusal(*head, flow::proposal{}) == errc::malformed));
   BOOST_TEST((refusal(*head, flow::row_block{}) == errc::malformed));  // an activation
+  flow::row_block answer;
+  answer.kind = flow::row_kind::expert_outputs;
+  BOOST_TEST((refusal(*layers, answer) == errc::malformed));  // to nothing that was asked
+  BOOST_CHECK_THROW(layers->go_on(), defect);
+  const auto experts =
+      stage::make_expert_unit(value_of(tiny_model().make_experts(cpu_backend(), {0, 0, 5, {1}})));
+  BOOST_TEST((refusal(*experts, flow::step_table{}) == errc::malformed));
+  BOOST_TEST((refusal(*experts, answer) == errc::malformed));
+  BOOST_CHECK_THROW(experts->go_on(), defect);
 }
 
 BOOST_AUTO_TEST_CASE(a_unit_stays_usable_after_a_failed_step) {
