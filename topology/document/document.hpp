@@ -75,6 +75,14 @@ struct stage_entry {
   located<std::string> device;
 };
 
+/// Routed experts that are apart from the stages of their layers.
+struct experts_entry {
+  located<std::string> name;
+  located<layer_range> layers;
+  located<std::vector<std::uint32_t>> experts;  ///< ids, ascending, if given: else all
+  located<std::string> device;
+};
+
 struct units_entry {
   position where;
   located<std::string> scheduler_node;
@@ -82,6 +90,7 @@ struct units_entry {
   device_unit_entry embedding;
   std::optional<device_unit_entry> engram;
   std::vector<stage_entry> stages;  ///< in file order
+  std::vector<experts_entry> experts;  ///< in file order
   device_unit_entry head;
   std::optional<device_unit_entry> drafter;
 };

@@ -25,6 +25,7 @@ constexpr std::uint32_t requests_max = 65536;
 constexpr std::uint32_t context_max = 1U << 24U;
 constexpr std::uint32_t steps_max = 64;
 constexpr std::uint32_t layer_max = 99999;
+constexpr std::uint32_t expert_max = 65535;
 constexpr std::uint32_t device_threads_max = 256;
 constexpr std::uint32_t core_max = 1023;  // as many as the system's calls take
 constexpr std::uint32_t numa_max = 1023;
@@ -139,6 +140,31 @@ void parse_stages(section& units, units_entry& result, mistakes& out) {
   }
 }
 
+void parse_experts(section& units, units_entry& result, mistakes& out) {
+  const auto found = units.find("experts");
+  if (!found) return;
+  if (!found->IsSequence()) {
+    out.report(position_of(*found),
+               "'units.experts' must be a list of slices, not " + internal::describe(*found),
+               "write experts:, a list of {name: NAME, layers: FIRST-LAST, experts: FIRST-LAST, "
+               "device: DEVICE}");
+    return;
+  }
+  for (std::size_t index = 0; index < found->size(); ++index) {
+    section body((*found)[index], "units.experts[" + std::to_string(index) + "]", out);
+    experts_entry slice;
+    slice.name.where = body.where();
+    if (body.require("name", "name: NAME") && body.text("name", slice.name)) {
+      internal::check_name(slice.name, "slice of experts", out);
+    }
+    body.layers("layers", slice.layers);
+    body.numbers("experts", expert_max, slice.experts);
+    if (body.require("device", "device: DEVICE")) body.text("device", slice.device);
+    body.finish();
+    result.experts.push_back(std::move(slice));
+  }
+}
+
 void parse_units(section& root, document& result, mistakes& out) {
   const auto found =
       root.require("units",
@@ -162,6 +188,7 @@ void parse_units(section& root, document& result, mistakes& out) {
     parse_device_unit(*value, "units.engram", result.units.engram.emplace(), out);
   }
   parse_stages(units, result.units, out);
+  parse_experts(units, result.units, out);
   if (const auto value = units.require("head", "head: {device: DEVICE}")) {
     parse_device_unit(*value, "units.head", result.units.head, out);
   }

@@ -89,6 +89,8 @@ std::string cluster::units_of(node_id node) const {
     if (const auto* stage = std::get_if<stage_role>(&unit.role))
       units += "stage '" + unit.name + "' layers " + std::to_string(stage->layers.first) + "-" +
                std::to_string(stage->layers.last);
+    else if (std::holds_alternative<experts_role>(unit.role))
+      units += "experts '" + unit.name + "'";
     else
       units += unit.name;
   }

@@ -14,6 +14,7 @@ std::vector<actors::edge_end> edge_ends(const plan& topology, unit_id unit,
     end.carries = to_string(edge.kind);
     end.layer = edge.layer;
     end.reader = edge.reader;
+    end.slice = edge.slice;
     end.to_drafter = outbound && std::holds_alternative<drafter_role>(topology[edge.consumer].role);
     end.queue_messages_max = edge.queue_messages_max;
     end.peer = outbound ? sink_of(edge.consumer, edge.to) : sink_of(edge.producer, edge.from);

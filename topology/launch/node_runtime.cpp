@@ -146,6 +146,11 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
     if (!made) return fail(made.error());
     return stage::make_engram_unit(std::move(*made));
   }
+  if (const auto* experts = std::get_if<experts_role>(&unit.role)) {
+    auto made = model_.make_experts(backend, experts->slice);
+    if (!made) return fail(made.error());
+    return stage::make_expert_unit(std::move(*made));
+  }
   if (std::holds_alternative<head_role>(unit.role)) {
     auto made = model_.make_head(backend);
     if (!made) return fail(made.error());
@@ -157,13 +162,17 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
     return stage::make_drafter_unit(
         std::make_unique<stage::drafting>(std::move(*made), model_.config()), steps_max);
   }
-  const auto& role = std::get<stage_role>(unit.role);
+  return make_stage(std::get<stage_role>(unit.role), backend);
+}
+
+result<std::unique_ptr<stage::unit>> node_runtime::make_stage(const stage_role& role,
+                                                              const kernels::backend& backend) {
   auto made = model_.make_layers(
       backend, {role.layers.first, role.layers.last, plan_.limits().requests,
                 plan_.limits().context, role.imports, role.exports, plan_.limits().kv_granules,
-                plan_.limits().prefix_granules, role.tapped_layers});
+                plan_.limits().prefix_granules, role.tapped_layers, role.experts_elsewhere});
   if (!made) return fail(made.error());
-  return stage::make_layer_unit(std::move(*made), steps_max);
+  return stage::make_layer_unit(std::move(*made), plan_.limits().steps_in_flight);
 }
 
 result<void> node_runtime::spawn_unit(const unit_plan& unit) {
@@ -178,6 +187,7 @@ result<void> node_runtime::spawn_unit(const unit_plan& unit) {
   auto made = make_unit(unit);
   if (!made) return fail(made.error().with("unit '" + unit.name + "'"));
   const bool computes = std::holds_alternative<stage_role>(unit.role) ||
+                        std::holds_alternative<experts_role>(unit.role) ||
                         std::holds_alternative<head_role>(unit.role) ||
                         std::holds_alternative<drafter_role>(unit.role) ||
                         std::holds_alternative<vision_role>(unit.role);

@@ -100,6 +100,8 @@ class node_runtime {
   result<void> spawn_units();
   result<void> spawn_unit(const unit_plan& unit);
   result<std::unique_ptr<stage::unit>> make_unit(const unit_plan& unit);
+  result<std::unique_ptr<stage::unit>> make_stage(const stage_role& role,
+                                                  const kernels::backend& backend);
   bool peers_with(node_id other) const;
   result<void> connect_peers(const std::vector<std::string>& addresses, epoch_id epoch);
   result<void> revive_units();

@@ -1,6 +1,7 @@
 #include "topology/plan/costs.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -23,6 +24,29 @@ double as_double(std::uint64_t bytes) {
   return static_cast<double>(bytes);
 }
 
+/// What a decode step of `rows` rows, each of its own request, has on an edge of a slice, if all
+/// experts are chosen alike.
+edge_cost routed_cost(const plan& planned, const edge_plan& edge, double rows) {
+  const model::model_config& config = planned.model();
+  const unit_id holder = edge.kind == edge_kind::expert_rows ? edge.consumer : edge.producer;
+  const auto held =
+      static_cast<double>(std::get<experts_role>(planned[holder].role).slice.experts.size());
+  const double experts = config.routed_experts;
+  double none = 1;  // probability that a row chooses no expert of the slice
+  for (std::uint32_t i = 0; i < config.experts_per_token; ++i)
+    none *= std::max(experts - held - i, 0.0) / (experts - i);
+  const double layers = edge.messages_per_step();
+  edge_cost cost;
+  cost.decode_row =
+      layers * ((1 - none) * as_double(edge.size.per_routed_row) +
+                config.experts_per_token * held / experts * as_double(edge.size.per_choice));
+  const double messages = layers * (1 - std::pow(none, rows));
+  cost.decode_step = static_cast<std::uint64_t>(
+      rows * cost.decode_row + messages * rows * as_double(edge.size.per_request) + 0.5);
+  cost.largest_step = edge.step_bytes_max;
+  return cost;
+}
+
 /// Index sources by which the layers of a stage read `owner`.
 std::set<std::uint32_t> groups_of(const stage_role& stage, const model::schedule& schedule,
                                   std::uint32_t owner) {
@@ -42,6 +66,12 @@ edge_cost cost_of(const plan& planned, edge_id id, const cost_basis& basis) {
   const edge_plan& edge = planned[id];
   const model::model_config& config = planned.model();
   const model::schedule schedule(config);
+  const std::uint64_t requests = std::min(basis.load.requests, planned.limits().rows_per_step);
+  if (edge.follows_routes()) {
+    edge_cost cost = routed_cost(planned, edge, as_double(requests));
+    cost.per_second = as_double(cost.decode_step) * basis.steps_per_second;
+    return cost;
+  }
   // Every message of the step has the rows; a gathered one what they chose at its source.
   std::uint64_t selected = 0;
   for (const std::uint32_t source : edge.groups)
@@ -54,7 +84,6 @@ edge_cost cost_of(const plan& planned, edge_id id, const cost_basis& basis) {
                     size.per_earlier_id * config.engram_lookback()) +
       as_double(size.per_entry) * entries_a_row(edge, schedule) +
       as_double(size.per_selected * selected);
-  const std::uint64_t requests = std::min(basis.load.requests, planned.limits().rows_per_step);
   // A decode row is none of an image.
   if (edge.kind == edge_kind::image_rows) return {.largest_step = edge.step_bytes_max};
   const double spans = as_double(edge.messages_per_step() * size.per_request + size.per_order +

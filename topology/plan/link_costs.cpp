@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace cedar::topology {
@@ -34,7 +35,8 @@ class path_finder {
     return kind != edge_kind::gather_request && kind != edge_kind::gathered &&
            kind != edge_kind::verdict && kind != edge_kind::proposal && kind != edge_kind::tap &&
            kind != edge_kind::draft_orders && kind != edge_kind::draft_answers &&
-           kind != edge_kind::image && kind != edge_kind::image_rows;
+           kind != edge_kind::image && kind != edge_kind::image_rows &&
+           kind != edge_kind::expert_rows && kind != edge_kind::expert_outputs;
   }
 
   /// What the unit waits for, and what it asks for itself.
@@ -50,6 +52,7 @@ class path_finder {
     // One group after another, there and back.
     for (const edge_id id : plan_.edges_out_of(unit))
       if (plan_[id].kind == edge_kind::gather_request) add_round_trips(plan_[id], longest);
+    add_expert_trips(unit, longest);
     known = longest;
     return longest;
   }
@@ -60,13 +63,42 @@ class path_finder {
     return way;
   }
 
-  void add_round_trips(const edge_plan& request, link_path& way) {
-    const auto reply = std::ranges::find_if(plan_.edges(), [&](const edge_plan& edge) {
-      return edge.kind == edge_kind::gathered && edge.producer == request.consumer &&
-             edge.consumer == request.producer && edge.layer == request.layer;
+  const edge_plan& reply_to(const edge_plan& request) const {
+    return *std::ranges::find_if(plan_.edges(), [&](const edge_plan& edge) {
+      return (edge.kind == edge_kind::gathered || edge.kind == edge_kind::expert_outputs) &&
+             edge.producer == request.consumer && edge.consumer == request.producer &&
+             edge.layer == request.layer && edge.slice == request.slice;
     });
+  }
+
+  void add_round_trips(const edge_plan& request, link_path& way) {
     add(request, request.messages_per_step(), way);
-    add(*reply, reply->messages_per_step(), way);
+    const edge_plan& reply = reply_to(request);
+    add(reply, reply.messages_per_step(), way);
+  }
+
+  /// Layer by layer, to the slice that takes longest: those of a layer are asked at once.
+  void add_expert_trips(unit_id stage, link_path& way) {
+    std::map<std::uint32_t, std::pair<time, const edge_plan*>> slowest;  // by layer
+    for (const edge_id id : plan_.edges_out_of(stage)) {
+      const edge_plan& request = plan_[id];
+      if (request.kind != edge_kind::expert_rows) continue;
+      link_path trips;
+      add_round_trips(request, trips);
+      const std::pair trip{trips.time / request.messages_per_step(), &request};
+      for (const std::uint32_t layer : request.groups) {
+        const auto [known, first] = slowest.try_emplace(layer, trip);
+        if (!first && trip.first > known->second.first) known->second = trip;
+      }
+    }
+    std::set<edge_id> named;
+    for (const auto& [layer, trip] : slowest) {
+      way.time += trip.first;
+      for (const edge_plan* edge : {trip.second, &reply_to(*trip.second)})
+        if (plan_.link(edge->from, edge->to) != nullptr && edge->crosses() &&
+            named.insert(edge->id).second)
+          way.edges.push_back(edge->id);
+    }
   }
 
   /// `rounds` messages, each sent when the one before is of no more interest.

@@ -40,8 +40,8 @@ struct link_cost {
 std::vector<link_cost> link_costs_of(const plan& planned, const cost_basis& basis);
 
 /// The way through a step that is longest on declared links, computing aside: from the scheduler's
-/// table to the proposal, requests for entries and their replies included. The next token of an
-/// answer waits for it.
+/// table to the proposal, requests for entries or to experts and their replies included. The next
+/// token of an answer waits for it.
 struct link_path {
   std::chrono::nanoseconds time{0};  ///< each message alone on its link
   std::vector<edge_id> edges;  ///< those of it that cross declared links, in order

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "kernels/ops/entry_format.hpp"
 #include "runtime/memory/kv_page_pool.hpp"
@@ -107,6 +108,17 @@ std::uint64_t layer_row_bytes(const model::model_config& config, const memory_lo
   return 3 * streams + attention + moe + engram;
 }
 
+/// Of a slice: the rows of all choices, grouped by expert, and one expert over all rows. Outputs
+/// are made where they leave from.
+std::uint64_t working_of_experts(const model::expert_slice& slice,
+                                 const model::model_config& config, std::uint64_t rows) {
+  const std::uint64_t d = config.width;
+  const std::uint64_t inner = config.expert_inner;
+  const std::uint64_t choices =
+      rows * std::min<std::uint64_t>(config.experts_per_token, slice.experts.size());
+  return choices * (d + d / 32) + rows * (2 * inner * bf16_bytes + inner + inner / 32);
+}
+
 std::uint64_t activations_of(const unit_role& role, const plan& planned, const memory_load& load) {
   const model::model_config& config = planned.model();
   const std::uint64_t rows = planned.limits().rows_per_step;
@@ -114,6 +126,8 @@ std::uint64_t activations_of(const unit_role& role, const plan& planned, const m
   if (std::holds_alternative<head_role>(role))
     return rows * (config.vocabulary * f32_bytes + config.width * f32_bytes);
   if (std::holds_alternative<vision_role>(role)) return vision_working_bytes(planned);
+  if (const auto* experts = std::get_if<experts_role>(&role))
+    return working_of_experts(experts->slice, config, rows);
   if (const auto* drafter = std::get_if<drafter_role>(&role))
     return load.requests * tapped_rows_max(config) * (drafter->target_layers.size() + 2) *
                config.width * f32_bytes +
@@ -125,10 +139,10 @@ std::uint64_t activations_of(const unit_role& role, const plan& planned, const m
 /// Messages of the largest step before they leave; one that goes to several units counts once.
 std::uint64_t staged_at(const plan& planned, unit_id unit) {
   std::uint64_t bytes = 0;
-  std::vector<std::pair<edge_kind, std::uint32_t>> counted;
+  std::vector<std::tuple<edge_kind, std::uint32_t, std::uint32_t>> counted;
   for (const edge_id id : planned.edges_out_of(unit)) {
     const edge_plan& edge = planned[id];
-    const std::pair what{edge.kind, edge.layer};
+    const std::tuple what{edge.kind, edge.layer, edge.slice};
     if (edge.kind == edge_kind::tap || std::ranges::find(counted, what) != counted.end()) continue;
     counted.push_back(what);
     bytes += edge.message_bytes_max;

@@ -14,9 +14,10 @@ namespace cedar::topology {
 namespace {
 
 constexpr std::uint64_t flag_bytes = 1;
-// Engram tables: one E8M0 scale for 32 E4M3 codes.
+// Engram tables, rows for experts: one E8M0 scale for 32 E4M3 codes.
 constexpr std::uint64_t codes_per_scale = 32;
 constexpr std::uint64_t position_bytes = 4;  // of a selected entry or block: i32
+constexpr std::uint64_t expert_id_bytes = 4;  // i32
 constexpr std::uint64_t tap_dimensions_max = 4;
 
 message_size rows_size(std::uint64_t bytes, bool in_decoder) noexcept {
@@ -103,6 +104,17 @@ message_size draft_answers_size() noexcept {
 
 message_size image_rows_size(const model::model_config& config) noexcept {
   return {.per_request = flow::packed_span_bytes, .per_image_row = config.width * bf16_bytes};
+}
+
+message_size expert_rows_size(const model::model_config& config) noexcept {
+  const std::uint64_t scales = config.width / codes_per_scale;
+  return {.per_request = flow::packed_span_bytes,
+          .per_routed_row =
+              config.experts_per_token * (expert_id_bytes + f32_bytes) + config.width + scales};
+}
+
+message_size expert_outputs_size(const model::model_config& config) noexcept {
+  return {.per_request = flow::packed_span_bytes, .per_choice = config.width * bf16_bytes};
 }
 
 std::uint64_t image_cells_max(const model::model_config& config, std::uint64_t context) noexcept {

@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <vector>
 
 #include "runtime/flow/messages.hpp"
 #include "runtime/model/config.hpp"
@@ -19,6 +21,9 @@ struct draft_counts {
   std::uint64_t tokens = 0;  ///< of all drafts together
 };
 
+/// By layer: the experts that its router chose for each row of a step that walks it.
+using step_routes = std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>>;
+
 /// What a step asks of the pipeline, as far as the size of a message depends on it.
 struct step_shape {
   std::uint64_t requests = 0;  ///< spans of the step's row table
@@ -31,6 +36,8 @@ struct step_shape {
   std::uint64_t tapped = 0;  ///< rows whose taps the drafter takes
   draft_counts drafts{};
   std::uint64_t image_rows = 0;  ///< rows of images
+  std::uint64_t routed_rows = 0;  ///< rows that chose an expert of the edge's slice in one layer
+  std::uint64_t choices = 0;  ///< experts of the slice that they chose, in total
 };
 
 /// Bytes of a message: the sum of its terms, exact. Diagnostics, sampling options and prefixes come
@@ -47,13 +54,16 @@ struct message_size {
   std::uint64_t per_order = 0;
   std::uint64_t per_drafted_token = 0;
   std::uint64_t per_image_row = 0;
+  std::uint64_t per_routed_row = 0;
+  std::uint64_t per_choice = 0;
 
   std::uint64_t bytes(const step_shape& step) const noexcept {
     return per_request * step.requests + per_row * step.rows + per_decoder_row * step.decoder_rows +
            per_wanted * step.wanted + per_earlier_id * step.earlier_ids + per_entry * step.entries +
            per_selected * step.selected + per_tapped_row * step.tapped +
            per_order * step.drafts.orders + per_drafted_token * step.drafts.tokens +
-           per_image_row * step.image_rows;
+           per_image_row * step.image_rows + per_routed_row * step.routed_rows +
+           per_choice * step.choices;
   }
   friend bool operator==(const message_size&, const message_size&) = default;
 };
@@ -92,6 +102,12 @@ message_size draft_answers_size() noexcept;
 
 /// Embeddings of rows of images [image rows, width] bf16.
 message_size image_rows_size(const model::model_config& config) noexcept;
+
+/// Rows for a slice of experts: ids [rows, k] i32, route weights [rows, k] f32, and the rows in FP8
+/// with a scale for 32.
+message_size expert_rows_size(const model::model_config& config) noexcept;
+/// Outputs of experts [choices, width] bf16.
+message_size expert_outputs_size(const model::model_config& config) noexcept;
 
 /// Cells of an image at most: one row of them, and the span that they make with a newline and two
 /// delimiters fits the model's bound and a request of `context` positions. 0: none fits.

@@ -80,6 +80,10 @@ std::string_view to_string(edge_kind kind) noexcept {
       return "image";
     case edge_kind::image_rows:
       return "image_rows";
+    case edge_kind::expert_rows:
+      return "expert_rows";
+    case edge_kind::expert_outputs:
+      return "expert_outputs";
   }
   return "?";
 }
@@ -149,7 +153,7 @@ flow::edge_contract plan::contract(edge_id edge, std::uint64_t fingerprint) cons
 }
 
 std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
-                                   const draft_counts& drafts) const {
+                                   const draft_counts& drafts, const step_routes& routes) const {
   const edge_plan& planned = (*this)[edge];
   CEDAR_REQUIRE(planned.follows_tables(), "no table tells what passes " + planned.name);
   const model::schedule schedule(model_);
@@ -167,6 +171,7 @@ std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
     return size.bytes(shape) + replay +
            (planned.kind == edge_kind::step_table ? extra_bytes_of(table) : 0);
   }
+  if (planned.follows_routes()) return routed_bytes(planned, shape, replay, routes);
   // Nothing is asked for a step that ends before the layers that would ask.
   const bool in_decoder = planned.layer >= schedule.decoder_begin();
   if (in_decoder && table.decoder_count() == 0) return 0;
@@ -174,6 +179,27 @@ std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
   for (const std::uint32_t source : planned.groups) {
     shape.selected = selected_of(table, model_, schedule[source], in_decoder);
     bytes += planned.size.bytes(shape) + replay;
+  }
+  return bytes;
+}
+
+/// Layer by layer, of those that ask; `shape` is the step's without what routers choose.
+std::uint64_t plan::routed_bytes(const edge_plan& edge, step_shape shape, std::uint64_t replay,
+                                 const step_routes& routes) const {
+  const unit_id holder = edge.kind == edge_kind::expert_rows ? edge.consumer : edge.producer;
+  const model::expert_slice& slice = std::get<experts_role>((*this)[holder].role).slice;
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t layer : edge.groups) {
+    const auto found = routes.find(layer);
+    if (found == routes.end()) continue;
+    shape.routed_rows = shape.choices = 0;
+    for (const std::vector<std::uint32_t>& row : found->second) {
+      const auto chosen = std::ranges::count_if(
+          row, [&](std::uint32_t expert) { return slice.holds(layer, expert); });
+      shape.routed_rows += chosen > 0 ? 1 : 0;
+      shape.choices += static_cast<std::uint64_t>(chosen);
+    }
+    if (shape.routed_rows > 0) bytes += edge.size.bytes(shape) + replay;
   }
   return bytes;
 }

@@ -3,12 +3,13 @@
 // 1. Only make_plan() creates a plan: whoever holds one need not check it.
 // 2. Ids are indices into nodes(), devices(), units(), edges(); two processes that plan the same
 //    file for the same model get the same ids.
-// 3. Units are ordered as a row walks them: scheduler, vision, embedding, engram, stages by layer,
-//    head, drafter.
+// 3. Units are ordered as a row walks them: scheduler, vision, embedding, engram, slices of
+// experts,
+//    stages by layer, head, drafter.
 // 4. Every window holds the largest messages of `steps_in_flight` steps (of requests and their
-//    replies: of one step; of images: some), and the graph of edges without the scheduler's and
-//    without requests has no cycle; internal/credit_proof.hpp says why nothing can then wait for
-//    ever.
+//    replies: of one step, or of one layer; of images: some), and the graph of edges without the
+//    scheduler's and without requests has no cycle; internal/credit_proof.hpp says why nothing can
+//    then wait for ever.
 // A plan names units, not tensors: tensor_placement.hpp knows which tensors a unit needs.
 #pragma once
 
@@ -26,6 +27,7 @@
 #include "runtime/base/link_shape.hpp"
 #include "runtime/flow/edge.hpp"
 #include "runtime/model/config.hpp"
+#include "runtime/model/expert_slice.hpp"
 #include "runtime/model/sharing.hpp"
 #include "runtime/session/request.hpp"
 #include "topology/document/diagnostic.hpp"
@@ -94,19 +96,23 @@ struct stage_role {
   std::vector<std::uint32_t> tapped_layers;  ///< of its layers, those whose taps the drafter takes
   model::shared_state imports;  ///< what its layers need of earlier stages
   model::shared_state exports;  ///< what its layers make for later stages
+  std::vector<model::expert_slice> experts_elsewhere;  ///< slices with experts of its layers
+};
+struct experts_role {
+  model::expert_slice slice;
 };
 struct head_role {};
 struct drafter_role {
   std::vector<std::uint32_t> target_layers;  ///< whose taps it takes
 };
 using unit_role = std::variant<scheduler_role, embedding_role, engram_role, stage_role, head_role,
-                               drafter_role, vision_role>;
+                               drafter_role, vision_role, experts_role>;
 
 /// A part of the model, or the scheduler, at its place.
 struct unit_plan {
   unit_id id;
-  std::string name;  ///< unique: a stage's name, or "scheduler", "vision", "embedding", "engram",
-                     ///< "head", "drafter"
+  std::string name;  ///< unique: a stage's or a slice's name, or "scheduler", "vision",
+                     ///< "embedding", "engram", "head", "drafter"
   node_id node;
   std::optional<device_id> device;  ///< the scheduler has none
   unit_role role;
@@ -132,6 +138,8 @@ enum class edge_kind : std::uint8_t {
   draft_answers,  ///< drafter -> scheduler
   image,  ///< scheduler -> vision, as many as begin in a step
   image_rows,  ///< vision -> embedding, of steps that have rows of images
+  expert_rows,  ///< stage -> slice of experts of its layers
+  expert_outputs,  ///< slice of experts -> the stage that asked
 };
 std::string_view to_string(edge_kind kind) noexcept;
 
@@ -145,9 +153,12 @@ struct edge_plan {
   /// engram_rows: the layer whose module this is. shared_kv, index_keys, gather_request, gathered:
   /// the owner. selection, candidates: the layer that chose. draft_taps: the target layer. Else 0.
   std::uint32_t layer = 0;
-  std::uint32_t reader = 0;  ///< gather_request, gathered: first layer of the stage that asks
+  /// gather_request, gathered, expert_rows, expert_outputs: first layer of the stage that asks.
+  std::uint32_t reader = 0;
+  std::uint32_t slice = 0;  ///< expert_rows, expert_outputs: number of the slice that is asked
   /// gather_request, gathered: the index sources by which the stage asks, one message of a step for
-  /// each. Else empty: one message a step.
+  /// each. expert_rows, expert_outputs: the layers, one message for each of which some row chose an
+  /// expert of the slice. Else empty: one message a step.
   std::vector<std::uint32_t> groups;
   std::string name;  ///< "encoder -> decoder activation"
   message_size size;  ///< of an ordinary message; all zero for taps
@@ -162,6 +173,11 @@ struct edge_plan {
   bool follows_tables() const noexcept {
     return kind != edge_kind::tap && kind != edge_kind::image;
   }
+  /// What its messages have depends on what routers choose, too.
+  bool follows_routes() const noexcept {
+    return kind == edge_kind::expert_rows || kind == edge_kind::expert_outputs;
+  }
+  /// At most.
   std::uint32_t messages_per_step() const noexcept {
     return groups.empty() ? 1 : static_cast<std::uint32_t>(groups.size());
   }
@@ -271,16 +287,20 @@ class plan {
 
   /// What both ends of an edge agree on, for the model with this fingerprint.
   flow::edge_contract contract(edge_id edge, std::uint64_t fingerprint) const;
-  /// Bytes (flow::credit_bytes) that the messages of `table`'s step have on an edge, all
-  /// edge_plan::messages_per_step() of them together. Exact, but for verdicts, which may settle
-  /// cancelled requests beside those of the step. `drafts`: of the step; no table tells how many.
-  /// Requires: edge_plan::follows_tables().
+  /// Bytes (flow::credit_bytes) that the messages of `table`'s step have on an edge, all of them
+  /// together. Exact, but for verdicts, which may settle cancelled requests beside those of the
+  /// step. `drafts` and `routes`: of the step; no table tells them. Requires:
+  /// edge_plan::follows_tables().
   std::uint64_t expected_bytes(edge_id edge, const flow::step_table& table,
-                               const draft_counts& drafts = {}) const;
+                               const draft_counts& drafts = {},
+                               const step_routes& routes = {}) const;
   /// Over all edges from one node to another. Zero if none.
   traffic_bound traffic(node_id from, node_id to) const;
 
  private:
+  std::uint64_t routed_bytes(const edge_plan& edge, step_shape shape, std::uint64_t replay,
+                             const step_routes& routes) const;
+
   friend class internal::planner;
   explicit plan(const model::model_config& model) : model_(model) {}
 

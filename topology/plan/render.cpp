@@ -14,6 +14,7 @@ namespace {
 using internal::grouped;
 using internal::holds;
 using internal::milliseconds;
+using internal::ranges_text;
 using table = std::vector<std::vector<std::string>>;
 
 /// Or what stands in place of one.
@@ -51,18 +52,6 @@ std::string aligned(const table& rows) {
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-/// {0, 1, 2, 3, 8}: "0-3,8".
-std::string ranges_text(const std::vector<std::uint32_t>& numbers) {
-  std::string text;
-  for (std::size_t first = 0, end = 0; first < numbers.size(); first = end) {
-    end = first + 1;
-    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
-    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[first]);
-    if (end - first > 1) text += fmt::format("-{}", numbers[end - 1]);
-  }
   return text;
 }
 
@@ -139,9 +128,13 @@ std::string formula(const edge_plan& edge, const model::model_config& config) {
   add(size.per_order, " an order");
   add(size.per_drafted_token, " a drafted token");
   add(size.per_image_row, " an image row");
+  add(size.per_routed_row, " a routed row");
+  add(size.per_choice, " a choice");
   add(size.per_request, " a request");
   if (edge.kind == edge_kind::image) return grouped(cell_bytes(config)) + " a cell of an image";
   if (edge.groups.empty()) return text;
+  if (edge.follows_routes())
+    return text + fmt::format(", for each of {} layers", edge.messages_per_step());
   return text + fmt::format(", for each of layers {}", fmt::join(edge.groups, ", "));
 }
 
@@ -253,8 +246,8 @@ std::string bounds_text(const plan& planned) {
   const transport_plan& transport = planned.transport();
   const deadlines_plan& deadlines = planned.deadlines();
   const security_plan& security = planned.security();
-  const bool gathers = std::ranges::any_of(planned.edges(), [](const edge_plan& edge) {
-    return edge.kind == edge_kind::gather_request;
+  const bool asks = std::ranges::any_of(planned.edges(), [](const edge_plan& edge) {
+    return edge.kind == edge_kind::gather_request || edge.kind == edge_kind::expert_rows;
   });
   std::string carrier(to_string(transport.kind));
   if (transport.kind == transport_kind::ucx) {
@@ -292,7 +285,8 @@ std::string bounds_text(const plan& planned) {
       security.secret_file ? "secret from " + security.secret_file->string()
                            : "a fresh secret for every run",
       security.allow_remote ? "other hosts may connect" : "loopback only", limits.steps_in_flight,
-      gathers ? "; requests go back along them, and the credit of their replies is reserved" : "");
+      asks ? "; requests are answered from what is there, and their replies' credit is reserved"
+           : "");
 }
 
 }  // namespace

@@ -69,6 +69,10 @@ ordered_json units_json(const plan& planned, const cost_basis& basis) {
         {"device", unit.device ? ordered_json(planned[*unit.device].name) : ordered_json()}};
     if (const auto* stage = std::get_if<stage_role>(&unit.role))
       entry["layers"] = {stage->layers.first, stage->layers.last};
+    if (const auto* experts = std::get_if<experts_role>(&unit.role)) {
+      entry["layers"] = {experts->slice.first_layer, experts->slice.last_layer};
+      entry["experts"] = experts->slice.experts;
+    }
     if (const auto* engram = std::get_if<engram_role>(&unit.role))
       entry["tables_of_layers"] = engram->layers;
     if (const auto* drafter = std::get_if<drafter_role>(&unit.role))
@@ -90,7 +94,9 @@ ordered_json size_json(const message_size& size) {
           {"tapped_row", size.per_tapped_row},
           {"order", size.per_order},
           {"drafted_token", size.per_drafted_token},
-          {"image_row", size.per_image_row}};
+          {"image_row", size.per_image_row},
+          {"routed_row", size.per_routed_row},
+          {"choice", size.per_choice}};
 }
 
 ordered_json edges_json(const plan& planned, const cost_basis& basis) {
@@ -105,6 +111,7 @@ ordered_json edges_json(const plan& planned, const cost_basis& basis) {
          {"to", planned[edge.consumer].name},
          {"layer", edge.layer},
          {"reader", edge.reader},
+         {"slice", edge.slice},
          {"groups", edge.groups},
          {"between_nodes", edge.crosses()},
          {"bytes_per", size_json(edge.size)},

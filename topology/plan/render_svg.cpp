@@ -32,7 +32,8 @@ struct line_style {
 };
 
 line_style style_of(const edge_plan& edge) {
-  const char* dash = edge.kind == edge_kind::gather_request ? "5 3" : "none";
+  const bool asks = edge.kind == edge_kind::gather_request || edge.kind == edge_kind::expert_rows;
+  const char* dash = asks ? "5 3" : "none";
   return {edge.crosses() ? "#c2410c" : "#475569", dash};
 }
 

@@ -1,5 +1,7 @@
 #include "topology/plan/tensor_placement.hpp"
 
+#include <algorithm>
+
 namespace cedar::topology {
 
 namespace {
@@ -21,7 +23,14 @@ struct reads {
   bool operator()(const stage_role& stage) const noexcept {
     return model::in_text_model(tensor) && tensor.part != model::component::engram_table &&
            tensor.layer && *tensor.layer >= stage.layers.first &&
-           *tensor.layer <= stage.layers.last;
+           *tensor.layer <= stage.layers.last &&
+           std::ranges::none_of(stage.experts_elsewhere,
+                                [&](const model::expert_slice& slice) { return is_of(slice); });
+  }
+  bool operator()(const experts_role& experts) const noexcept { return is_of(experts.slice); }
+  bool is_of(const model::expert_slice& slice) const noexcept {
+    return tensor.part == model::component::experts && tensor.layer && tensor.expert &&
+           slice.holds(*tensor.layer, *tensor.expert);
   }
   bool operator()(const head_role&) const noexcept { return tensor.part == model::component::head; }
   bool operator()(const drafter_role&) const noexcept { return model::in_drafter(tensor); }

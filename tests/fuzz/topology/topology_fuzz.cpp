@@ -118,7 +118,8 @@ void check_plan(const plan& planned) {
   for (const edge_plan& edge : planned.edges()) {
     CEDAR_ASSERT(edge.window_bytes >= edge.message_bytes_max, edge.name);
     CEDAR_ASSERT(edge.window_messages >= planned.limits().steps_in_flight ||
-                     edge.kind == edge_kind::tap || edge.window_messages == edge.groups.size(),
+                     edge.kind == edge_kind::tap || edge.follows_routes() ||
+                     edge.window_messages == edge.groups.size(),
                  edge.name);
   }
   const cost_basis basis = largest_basis(planned);

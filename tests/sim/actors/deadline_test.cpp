@@ -109,6 +109,24 @@ BOOST_DATA_TEST_CASE(a_verdict_without_credit_is_late_by_name_though_no_step_is_
   BOOST_TEST((sim.given_up == *ids));
 }
 
+BOOST_DATA_TEST_CASE(what_experts_are_asked_or_answer_and_is_lost_ends_the_step_by_its_deadline,
+                     boost::unit_test::data::make({edge_kind::expert_rows,
+                                                   edge_kind::expert_outputs}),
+                     kind) {
+  const topology::plan plan = planned("experts", sections(1));
+  simulation sim(plan, {.seed = 1, .lost = std::pair(kind, 9U)});
+  const auto ids = sim.submit({request_of(8)});
+  BOOST_REQUIRE(ids);
+  sim.run();
+  BOOST_TEST(sim.given_up_for.empty());
+  sim.advance(700ms);
+  sim.run();
+  BOOST_REQUIRE_EQUAL(sim.given_up_for.size(), 1U);
+  BOOST_TEST(sim.given_up_for[0].where.find("step ") == 0U);
+  BOOST_TEST((sim.given_up_for[0].what.code == errc::timeout));
+  BOOST_TEST((sim.given_up == *ids));
+}
+
 BOOST_AUTO_TEST_CASE(steps_that_keep_their_time_never_hit_the_deadline) {
   const topology::plan plan = planned("two nodes", sections(1));
   simulation sim(plan, {.seed = 4});

@@ -227,7 +227,7 @@ BOOST_DATA_TEST_CASE(the_pipeline_comes_back_and_no_row_is_wrong,
                      boost::unit_test::data::xrange(0, seeds_count(seeds)), seed) {
   const auto number = static_cast<std::size_t>(seed);
   const kind_of_fault& kind = kinds[number % kinds.size()];
-  const std::string& topology = topology_names[1 + number / kinds.size() % 4];
+  const std::string& topology = topology_names[1 + number / kinds.size() % 5];
   BOOST_TEST_CONTEXT(kind << " over " << topology << "; again: " << program()
                           << " --run_test=faults/the_pipeline_comes_back_and_no_row_is_wrong/_"
                           << seed) {

@@ -86,6 +86,19 @@ splits:
          mode + "}\n";
 }
 
+/// On top of the splits in mode gather: experts in two processes of their own, beside a stage, and
+/// with their stages.
+std::string with_experts(std::string text) {
+  text.insert(text.find("nodes: {") + 8, "low: {}, high: {}, ");
+  text.insert(text.find("devices: {") + 10, "l: {node: low}, h: {node: high}, ");
+  text.insert(text.find("  head:"),
+              "  experts:\n"
+              "    - {name: few, layers: 0-11, experts: 0-2, device: l}\n"
+              "    - {name: many, layers: 2-7, experts: '4,6-7', device: h}\n"
+              "    - {name: beside, layers: 8-11, experts: 6-7, device: b}\n");
+  return text;
+}
+
 const std::string drafted = "drafted ";
 
 /// Of a placement; "three nodes" has a node for the drafter alone.
@@ -137,10 +150,10 @@ const std::vector<std::string> seeing_names{"seeing two nodes", "seeing three no
                                             "seeing mirror", "seeing gather",
                                             "seeing drafted three nodes"};
 const std::vector<std::string> drafted_names{"drafted two nodes", "drafted three nodes",
-                                             "drafted mirror", "drafted gather"};
+                                             "drafted mirror", "drafted gather", "drafted experts"};
 
-const std::vector<std::string> topology_names{"one node", "two nodes", "three nodes", "mirror",
-                                              "gather"};
+const std::vector<std::string> topology_names{"one node", "two nodes", "three nodes",
+                                              "mirror",   "gather",    "experts"};
 
 topology::plan planned(const std::string& name, const std::string& sections) {
   std::string topology_name = name;
@@ -149,6 +162,7 @@ topology::plan planned(const std::string& name, const std::string& sections) {
   const std::string plain = topology_name == "one node"      ? one_node
                             : topology_name == "two nodes"   ? two_nodes
                             : topology_name == "three nodes" ? three_nodes
+                            : topology_name == "experts"     ? with_experts(split_groups("gather"))
                                                              : split_groups(topology_name);
   std::string topology = drafts ? with_drafter(plain, topology_name) : plain;
   if (sees) topology = with_vision(std::move(topology), topology_name);
@@ -287,6 +301,8 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
     made = stage::make_vision_unit(std::move(vision), steps);
   } else if (std::holds_alternative<topology::engram_role>(unit.role)) {
     made = stage::make_engram_unit(engram_of(model_));
+  } else if (const auto* experts = std::get_if<topology::experts_role>(&unit.role)) {
+    made = stage::make_expert_unit(value_of(model_.make_experts(cpu_backend(), experts->slice)));
   } else if (std::holds_alternative<topology::head_role>(unit.role)) {
     made = stage::make_head_unit(value_of(model_.make_head(cpu_backend())), steps);
   } else if (std::holds_alternative<topology::drafter_role>(unit.role)) {
@@ -300,7 +316,7 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
         cpu_backend(),
         {role.layers.first, role.layers.last, plan_.limits().requests, plan_.limits().context,
          role.imports, role.exports, plan_.limits().kv_granules, plan_.limits().prefix_granules,
-         role.tapped_layers}));
+         role.tapped_layers, role.experts_elsewhere}));
     stages_[unit.id] = stage.get();
     made = stage::make_layer_unit(std::move(stage), steps);
   }

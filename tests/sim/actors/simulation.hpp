@@ -40,7 +40,7 @@ inline std::ostream& operator<<(std::ostream& out, edge_kind kind) {
 
 namespace cedar::test {
 
-/// "one node", "two nodes", "three nodes", "mirror", "gather": placements of tiny-12.
+/// "one node", "two nodes", "three nodes", "mirror", "gather", "experts": placements of tiny-12.
 extern const std::vector<std::string> topology_names;
 
 /// The same with a drafter, "drafted two nodes" and so on; it lies with other units, and alone.

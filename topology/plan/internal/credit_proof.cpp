@@ -60,7 +60,15 @@ bool streams_lead(std::uint32_t from, std::uint32_t to, const std::vector<proof_
   return from != to && reached.contains(to);
 }
 
-std::string describe_unanswered(const std::vector<proof_edge>& inner,
+/// True if nothing but requests comes to `unit`.
+bool only_answers(std::uint32_t unit, const std::vector<proof_edge>& edges) {
+  return std::ranges::all_of(edges, [&](const proof_edge& edge) {
+    return edge.consumer != unit || edge.role == edge_role::request;
+  });
+}
+
+std::string describe_unanswered(const std::vector<proof_edge>& edges,
+                                const std::vector<proof_edge>& inner,
                                 const std::vector<std::uint32_t>& order) {
   std::string text;
   for (const proof_edge& request : inner) {
@@ -69,7 +77,9 @@ std::string describe_unanswered(const std::vector<proof_edge>& inner,
       return edge.role == edge_role::reply && edge.producer == request.consumer &&
              edge.consumer == request.producer;
     });
-    if (reply && streams_lead(request.consumer, request.producer, inner, order)) continue;
+    if (reply && (only_answers(request.consumer, edges) ||
+                  streams_lead(request.consumer, request.producer, inner, order)))
+      continue;
     text += text.empty() ? "requests that may never be answered: '" : ", '";
     text += request.name + "'";
   }
@@ -105,7 +115,7 @@ tl::expected<std::vector<std::uint32_t>, std::string> prove_no_deadlock(
     return tl::unexpected(
         describe_cycle(static_cast<std::uint32_t>(left - stuck.begin()), inner, stuck));
   }
-  const std::string unanswered = describe_unanswered(inner, order);
+  const std::string unanswered = describe_unanswered(edges, inner, order);
   if (!unanswered.empty()) return tl::unexpected(unanswered);
   const std::string small = describe_small_windows(steps_in_flight, edges);
   if (!small.empty()) return tl::unexpected(small);

@@ -4,7 +4,7 @@
 //   (a) the edges that neither touch the scheduler nor carry requests form no cycle;
 //   (b) every edge's window holds at least one message of the largest size;
 //   (d) every request has a reply edge back, and asks a unit from which streams lead to the one
-//       that asks.
+//       that asks, or one that takes nothing but requests.
 // Streams: take the oldest unfinished step s. On each edge the messages before those of s belong to
 // finished steps or to s itself, so they have been or will be consumed without waiting for anything
 // newer, and when a consumer holds nothing the whole window is granted again (flow/edge.hpp): by
@@ -17,7 +17,9 @@
 // input of a newer step for it. The reply's credit is reserved: of an edge at most one request is
 // unanswered, and whoever asks has taken the reply before, and given its credit back on the way
 // that the next request takes; so the reply finds a whole window, which by (b) holds it. The same
-// is true of the request, whose credit leaves before the reply.
+// is true of the request, whose credit leaves before the reply. A unit that takes nothing but
+// requests (a slice of experts) answers them from what they bring; several of them may be asked at
+// once.
 // The drafter: nothing that ends a step comes from it, so it may fall behind, and its credit bounds
 // how far. Its inputs of a step are used up with the step's verdict, which needs no more than them;
 // so by the same induction it goes on with the oldest step that it has not settled. The scheduler
@@ -31,7 +33,9 @@
 // the credit of both back when it has both, which needs nothing else, so its queues hold as much as
 // the drafter's. Beyond that, (c): windows of the messages of `steps_in_flight` steps mean that no
 // unit waits for credit of a stream at all, except for one that is already on its way. Windows of
-// requests and replies hold the messages of one step: a unit works on one step at a time.
+// requests and replies hold the messages of one step, since a unit works on one step at a time, or
+// one message, where the next request follows from the reply (`messages_per_step`: of those that
+// may be on their way at once).
 #pragma once
 
 #include <cstdint>

@@ -52,26 +52,31 @@ std::vector<const located<std::string>*> devices_of_units(const units_entry& uni
   if (units.vision) used.push_back(&units.vision->device);
   used.push_back(&units.embedding.device);
   if (units.engram) used.push_back(&units.engram->device);
+  for (const experts_entry& slice : units.experts) used.push_back(&slice.device);
   for (const stage_entry& stage : units.stages) used.push_back(&stage.device);
   used.push_back(&units.head.device);
   if (units.drafter) used.push_back(&units.drafter->device);
   return used;
 }
 
-void check_stage_names(const document& topology, std::vector<diagnostic>& out) {
+/// Of stages and slices of experts, which share a space of names with the other units.
+void check_unit_names(const document& topology, std::vector<diagnostic>& out) {
   std::set<std::string> seen;
-  for (const stage_entry& stage : topology.units.stages) {
-    if (stage.name.value.empty()) continue;
-    if (reserved_names.count(stage.name.value) != 0) {
-      out.push_back(topology.mistake(
-          stage.name.where,
-          "a stage cannot be called '" + stage.name.value + "': that is the name of another unit"));
-    } else if (!seen.insert(stage.name.value).second) {
-      out.push_back(topology.mistake(stage.name.where,
-                                     "two stages are called '" + stage.name.value + "'",
-                                     "messages and traces name stages: give each its own name"));
+  const auto check = [&](const located<std::string>& name, const std::string& what,
+                         const std::string& all) {
+    if (name.value.empty()) return;
+    if (reserved_names.count(name.value) != 0) {
+      out.push_back(topology.mistake(name.where, what + " cannot be called '" + name.value +
+                                                     "': that is the name of another unit"));
+    } else if (!seen.insert(name.value).second) {
+      out.push_back(
+          topology.mistake(name.where, "two " + all + " are called '" + name.value + "'",
+                           "messages and traces name " + all + ": give each its own name"));
     }
-  }
+  };
+  for (const stage_entry& stage : topology.units.stages) check(stage.name, "a stage", "stages");
+  for (const experts_entry& slice : topology.units.experts)
+    check(slice.name, "a slice of experts", "stages or slices of experts");
 }
 
 void check_every_node_is_used(const document& topology, std::vector<diagnostic>& out) {
@@ -141,7 +146,7 @@ void check_names(const document& topology, std::vector<diagnostic>& out) {
                                        "': requests enter the scheduler in the client's process",
                                    "write scheduler: {node: " + topology.client.value + "}"));
   }
-  check_stage_names(topology, out);
+  check_unit_names(topology, out);
   check_every_node_is_used(topology, out);
 }
 

@@ -7,6 +7,7 @@
 #include "topology/plan/internal/address.hpp"
 #include "topology/plan/internal/credit_proof.hpp"
 #include "topology/plan/internal/draft_checks.hpp"
+#include "topology/plan/internal/expert_checks.hpp"
 #include "topology/plan/internal/name_checks.hpp"
 #include "topology/plan/internal/split_checks.hpp"
 
@@ -26,9 +27,18 @@ std::vector<std::uint32_t> within(const std::vector<std::uint32_t>& layers, laye
 }
 
 edge_role role_of(edge_kind kind) {
-  if (kind == edge_kind::gather_request) return edge_role::request;
-  if (kind == edge_kind::image) return edge_role::aside;
-  return kind == edge_kind::gathered ? edge_role::reply : edge_role::stream;
+  switch (kind) {
+    case edge_kind::gather_request:
+    case edge_kind::expert_rows:
+      return edge_role::request;
+    case edge_kind::gathered:
+    case edge_kind::expert_outputs:
+      return edge_role::reply;
+    case edge_kind::image:
+      return edge_role::aside;
+    default:
+      return edge_role::stream;
+  }
 }
 
 bool of_a_layer(edge_kind kind) {
@@ -70,7 +80,7 @@ tl::expected<plan, std::string> planner::make() {
     if (edge.kind == edge_kind::tap) continue;  // several a step; the scheduler always takes them
     edges.push_back({edge.producer.value, edge.consumer.value, edge.name, edge.message_bytes_max,
                      edge.window_messages, edge.window_bytes, role_of(edge.kind),
-                     edge.messages_per_step()});
+                     edge.follows_routes() ? 1 : edge.messages_per_step()});
   }
   const auto proof = prove_no_deadlock(static_cast<std::uint32_t>(plan_.units_.size()),
                                        scheduler_.value, plan_.limits_.steps_in_flight, edges);
@@ -190,11 +200,21 @@ void planner::place_units() {
   if (units.engram) {
     engram_ = add_unit("engram", units.engram->device.value, engram_role{config_.engram.layers});
   }
+  place_experts();
   place_stages();
   head_ = add_unit("head", units.head.device.value, head_role{});
   if (plan_.limits_.draft_tokens > 0)
     drafter_ = add_unit("drafter", units.drafter->device.value,
                         drafter_role{config_.dspark.target_layers});
+}
+
+void planner::place_experts() {
+  for (const experts_entry& entry : document_.units.experts) {
+    const model::expert_slice slice{static_cast<std::uint32_t>(experts_.size()),
+                                    entry.layers.value.first, entry.layers.value.last,
+                                    experts_of(entry, config_)};
+    experts_.push_back(add_unit(entry.name.value, entry.device.value, experts_role{slice}));
+  }
 }
 
 void planner::place_stages() {
@@ -210,6 +230,11 @@ void planner::place_stages() {
     role.first = layers.first == 0;
     role.last = layers.last + 1 == config_.layers;
     role.imports = model::shared_needs(schedule_, config_, layers.first, layers.last, gather);
+    for (const unit_id id : experts_) {
+      const model::expert_slice& slice = std::get<experts_role>(plan_[id].role).slice;
+      if (slice.first_layer <= layers.last && slice.last_layer >= layers.first)
+        role.experts_elsewhere.push_back(slice);
+    }
     for (stage_role& earlier : roles)
       earlier.exports = model::merged(
           earlier.exports, model::made_by(role.imports, earlier.layers.first, earlier.layers.last));
@@ -332,7 +357,8 @@ void planner::connect_units() {
       tap_names_bytes_max() + sampling_bytes_max(requests) +
       (plan_.limits_.prefix_granules > 0 ? prefix_bytes_max(requests) : 0);
   for (const unit_plan& unit : plan_.units_) {
-    if (unit.id == scheduler_) continue;
+    // Slices of experts know no steps.
+    if (unit.id == scheduler_ || std::holds_alternative<experts_role>(unit.role)) continue;
     connect(edge_kind::step_table, scheduler_, unit.id, table, table_extra);
   }
   connect_vision();
@@ -349,6 +375,7 @@ void planner::connect_units() {
     connect(edge_kind::activation, stages_[i - 1], stages_[i], activation_size(config_, inside));
   }
   for (const unit_id stage : stages_) connect_shared_state(stage);
+  for (const unit_id stage : stages_) connect_experts(stage);
   connect(edge_kind::head_input, stages_.back(), head_, head_input_size(config_));
   const message_size tokens = proposal_size(config_, false);
   const step_shape largest = plan_.limits_.largest_step(config_);

@@ -25,6 +25,7 @@ class planner {
   void place_nodes_and_devices();
   void place_links();
   void place_units();
+  void place_experts();
   void place_stages();
   void place_bounds();
   void connect_units();
@@ -43,6 +44,8 @@ class planner {
   void connect_taps(unit_id producer);
   void connect_drafter();
   void connect_vision();
+  /// What `stage` asks of the slices of its layers' experts, and the answers.
+  void connect_experts(unit_id stage);
   /// The stage that holds `layer`.
   unit_id stage_of(std::uint32_t layer) const;
   bool in_decoder(std::uint32_t layer) const { return layer >= schedule_.decoder_begin(); }
@@ -56,6 +59,7 @@ class planner {
   std::optional<unit_id> vision_;  ///< none: nobody reads images
   unit_id embedding_;
   std::optional<unit_id> engram_;
+  std::vector<unit_id> experts_;  ///< by number of the slice
   std::vector<unit_id> stages_;
   unit_id head_;
   std::optional<unit_id> drafter_;  ///< none: nobody drafts

@@ -29,10 +29,30 @@ std::string layers_text(layer_range range) {
                                    : fmt::format("layers {}-{}", range.first, range.last);
 }
 
+std::string ranges_text(const std::vector<std::uint32_t>& numbers) {
+  std::string text;
+  for (std::size_t first = 0, end = 0; first < numbers.size(); first = end) {
+    end = first + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", numbers[first]);
+    if (end - first > 1) text += fmt::format("-{}", numbers[end - 1]);
+  }
+  return text;
+}
+
+std::string experts_text(const std::vector<std::uint32_t>& experts) {
+  return (experts.size() == 1 ? "expert " : "experts ") + ranges_text(experts);
+}
+
 std::string holds(const unit_plan& unit) {
   if (const auto* stage = std::get_if<stage_role>(&unit.role)) return layers_text(stage->layers);
   if (const auto* engram = std::get_if<engram_role>(&unit.role)) {
     return fmt::format("tables of layers {}", fmt::join(engram->layers, ", "));
+  }
+  if (const auto* experts = std::get_if<experts_role>(&unit.role)) {
+    const model::expert_slice& slice = experts->slice;
+    return experts_text(slice.experts) + " of " +
+           layers_text(layer_range{slice.first_layer, slice.last_layer});
   }
   if (const auto* drafter = std::get_if<drafter_role>(&unit.role)) {
     return fmt::format("taps of layers {}", fmt::join(drafter->target_layers, ", "));

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "topology/plan/plan.hpp"
 
@@ -17,7 +18,11 @@ std::string grouped(double number);
 std::string milliseconds(std::chrono::nanoseconds time);
 /// "layers 0-5", "layer 3".
 std::string layers_text(layer_range range);
-/// What a unit holds: "layers 0-5", "tables of layers 1, 4", "".
+/// {0, 1, 2, 3, 8}: "0-3,8".
+std::string ranges_text(const std::vector<std::uint32_t>& numbers);
+/// "expert 3", "experts 0-3,8".
+std::string experts_text(const std::vector<std::uint32_t>& experts);
+/// What a unit holds: "layers 0-5", "tables of layers 1, 4", "experts 0-3 of layers 0-5", "".
 std::string holds(const unit_plan& unit);
 
 }  // namespace cedar::topology::internal

@@ -31,6 +31,7 @@ std::uint32_t layers() {
 std::uint32_t last_node_of(const placement& p) {
   std::uint32_t last = std::max({p.engram_node, p.head_node, p.drafter_node.value_or(0)});
   for (const std::uint32_t node : p.nodes) last = std::max(last, node);
+  for (const placed_experts& slice : p.experts) last = std::max(last, slice.node);
   return last;
 }
 
@@ -57,6 +58,11 @@ std::ostream& operator<<(std::ostream& out, const placement& p) {
   out << ", gather";
   for (const std::uint32_t owner : p.gather) out << ' ' << owner;
   if (p.drafter_node) out << ", drafter on node " << *p.drafter_node;
+  for (const placed_experts& slice : p.experts) {
+    out << ", experts";
+    for (const std::uint32_t id : slice.ids) out << ' ' << id;
+    out << " of layers " << slice.first << '-' << slice.last << " on node " << slice.node;
+  }
   return out << ", " << p.rows_per_step << " rows a step, " << (p.bounded ? "bounded" : "exact");
 }
 
@@ -104,6 +110,47 @@ placement with_drafter(placement p, std::uint64_t seed) {
   return p;
 }
 
+placement with_experts(placement p, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint32_t bound) {
+    return static_cast<std::uint32_t>(random() % bound);
+  };
+  const std::uint32_t before = last_node_of(p) + 1;
+  std::uint32_t nodes = before;
+  for (std::uint32_t i = 1 + below(4); i > 0; --i) {
+    placed_experts& slice = p.experts.emplace_back();
+    slice.node = below(std::min(nodes + 1, before + 2));
+    nodes = std::max(nodes, slice.node + 1);
+    slice.first = below(layers());
+    slice.last = slice.first + below(layers() - slice.first);
+  }
+  // Each has one; the others are on any, or with their stages.
+  const auto slices = static_cast<std::uint32_t>(p.experts.size());
+  for (std::uint32_t id = 0; id < model_of_placements().config().routed_experts; ++id) {
+    const std::uint32_t holder = id < slices ? id : below(slices + 1);
+    if (holder < slices) p.experts[holder].ids.insert(id);
+  }
+  return p;
+}
+
+namespace {
+
+std::string experts_text(const placement& p) {
+  if (p.experts.empty()) return {};
+  std::string text = "  experts:\n";
+  for (std::size_t i = 0; i < p.experts.size(); ++i) {
+    const placed_experts& slice = p.experts[i];
+    std::string ids;
+    for (const std::uint32_t id : slice.ids) ids += (ids.empty() ? "" : ",") + std::to_string(id);
+    text += "    - {name: experts" + std::to_string(i) +
+            ", layers: " + std::to_string(slice.first) + "-" + std::to_string(slice.last) +
+            ", experts: '" + ids + "', device: cpu" + std::to_string(slice.node) + "}\n";
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string topology_text(const placement& p) {
   const std::uint32_t last_node = last_node_of(p);
   std::string text = "cedar: 1\nnodes:\n";
@@ -122,7 +169,7 @@ std::string topology_text(const placement& p) {
             std::to_string(last) + ", device: cpu" + std::to_string(p.nodes[i]) + "}\n";
     first = last + 1;
   }
-  text += "  head: {device: cpu" + std::to_string(p.head_node) + "}\n";
+  text += experts_text(p) + "  head: {device: cpu" + std::to_string(p.head_node) + "}\n";
   if (p.drafter_node)
     text += "  drafter: {device: cpu" + std::to_string(*p.drafter_node) + "}\ndraft: fixed:5\n";
   const auto owners = split_owners(p);
@@ -171,12 +218,25 @@ std::vector<session::generation_request> next_turn(
 
 namespace {
 
+/// What the routers chose, as the tap of a layer says it.
+void note_routes(const flow::tap& tap, topology::step_routes& routes) {
+  if (tap.last) return;
+  const auto layer = static_cast<std::uint32_t>(std::stoul(tap.name.substr(1)));
+  const auto* ids = reinterpret_cast<const std::int32_t*>(flow::bytes_of(tap.payload).data());
+  for (std::uint32_t row = 0; row < tap.shape[0]; ++row, ids += tap.shape[1])
+    routes[layer].emplace_back(ids, ids + tap.shape[1]);
+}
+
 /// Runs requests to their end; appends steps and rows.
 void run_turn(session::step_scheduler& scheduler, local::local_engine& engine,
               const std::vector<session::generation_request>& requests, expected_run& out) {
   const auto ids = value_of(scheduler.submit(requests));
   while (const auto table = scheduler.next_step()) {
-    const auto proposal = value_of(engine.run(*table, {}));
+    flow::step_table probed = *table;
+    probed.taps = {"L*.gate.indices"};
+    topology::step_routes& routes = out.routes.emplace_back();
+    const auto proposal =
+        value_of(engine.run(probed, [&](const flow::tap& tap) { note_routes(tap, routes); }));
     const auto outcome = value_of(scheduler.accept(proposal));
     engine.apply(outcome.verdict);
     out.tables.push_back(*table);

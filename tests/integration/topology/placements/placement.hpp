@@ -10,8 +10,17 @@
 
 #include "runtime/session/step_scheduler.hpp"
 #include "runtime/stage/model_source.hpp"
+#include "topology/plan/message_size.hpp"
 
 namespace cedar::test {
+
+/// Experts `ids` of layers first..last, on a node.
+struct placed_experts {
+  std::uint32_t node = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::set<std::uint32_t> ids;
+};
 
 struct placement {
   std::vector<std::uint32_t> cuts;  ///< last layer of every stage but the last
@@ -22,6 +31,7 @@ struct placement {
   std::uint32_t rows_per_step = 64;
   bool bounded = false;
   std::optional<std::uint32_t> drafter_node;  ///< then requests run one after another
+  std::vector<placed_experts> experts;  ///< those on none of them are with their stages
   std::uint32_t prefix_positions = 0;
   bool processes = false;  ///< nodes are processes that talk UCX; else all in this process
 
@@ -38,6 +48,9 @@ placement random_placement(std::uint64_t seed);
 
 /// The same with a drafter, on one of its nodes or, every third time, on one of its own.
 placement with_drafter(placement p, std::uint64_t seed);
+
+/// The same with one to four slices of experts, on its nodes and on up to two of their own.
+placement with_experts(placement p, std::uint64_t seed);
 
 std::string topology_text(const placement& p);
 
@@ -63,6 +76,7 @@ std::vector<session::generation_request> next_turn(
 struct expected_run {
   std::vector<flow::step_table> tables;
   std::vector<std::vector<flow::draft_order>> orders;  ///< after each of them
+  std::vector<topology::step_routes> routes;  ///< of each of them
   std::vector<placed_row> rows;
 };
 const expected_run& expected_of(const session::scheduler_limits& limits, bool bounded);

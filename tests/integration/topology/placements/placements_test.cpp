@@ -1,8 +1,8 @@
-// Goal: wherever tiny-40 is cut and wherever its parts lie, the answers are those of one process,
-// bit for bit; the declared edges carry the declared bytes; no process maps what is not placed on
-// it, and no one but the drafter's its draft blocks. Method: all 39 cuts with both kinds of splits
-// and 100 random placements, as nodes of one process; 12 of them, or all (the suite that is
-// disabled by default), as processes over UCX.
+// Goal: wherever tiny-40 is cut and wherever its parts and its experts lie, the answers are those
+// of one process, bit for bit; the declared edges carry the declared bytes; no process maps what is
+// not placed on it, and no one but the drafter's its draft blocks. Method: all 39 cuts with both
+// kinds of splits and 100 random placements, as nodes of one process; 12 of them, or all (the suite
+// that is disabled by default), as processes over UCX.
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -48,7 +48,8 @@ void check_edges(const topology::plan& plan, const expected_run& expected,
       topology::draft_counts drafts{expected.orders[i].size()};
       for (const flow::draft_order& order : expected.orders[i]) drafts.tokens += order.tokens_max;
       const auto carried = bytes.extract(std::pair(edge.name, table.step.value));
-      const std::uint64_t declared = plan.expected_bytes(edge.id, table, drafts);
+      const std::uint64_t declared =
+          plan.expected_bytes(edge.id, table, drafts, expected.routes[i]);
       BOOST_TEST((carried ? carried.mapped() : 0) == declared,
                  edge.name << ", step " << table.step.value << ": "
                            << (carried ? carried.mapped() : 0) << " bytes, declared " << declared);
@@ -57,7 +58,8 @@ void check_edges(const topology::plan& plan, const expected_run& expected,
   BOOST_TEST(bytes.empty(), (bytes.empty() ? "" : "not declared: " + bytes.begin()->first.first));
 }
 
-/// Every part of the model computes every row of a step once, in however many stretches.
+/// Every part of the model computes every row of a step once, in however many stretches; but
+/// experts those that chose them.
 void check_rows(const topology::plan& plan, const expected_run& expected,
                 const std::vector<topology::node_report>& reports) {
   std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> rows;  // by unit and step
@@ -67,7 +69,8 @@ void check_rows(const topology::plan& plan, const expected_run& expected,
         rows[{event.track, event.step}] += event.rows;
   for (const topology::unit_plan& unit : plan.units()) {
     if (std::holds_alternative<topology::scheduler_role>(unit.role) ||
-        std::holds_alternative<topology::drafter_role>(unit.role))
+        std::holds_alternative<topology::drafter_role>(unit.role) ||
+        std::holds_alternative<topology::experts_role>(unit.role))
       continue;
     for (const flow::step_table& table : expected.tables)
       BOOST_TEST((rows[{unit.name, table.step.value}]) == table.rows_count(),
@@ -82,6 +85,24 @@ std::set<std::string> tensors_of_drafter() {
   return out;
 }
 
+/// By its name: "layers.3.ffn.experts.5.w1.weight".
+bool is_of_slice(const std::string& tensor, const model::expert_slice& slice) {
+  const std::string part = ".ffn.experts.";
+  const auto at = tensor.find(part);
+  return tensor.starts_with("layers.") && at != std::string::npos &&
+         slice.holds(static_cast<std::uint32_t>(std::stoul(tensor.substr(7))),
+                     static_cast<std::uint32_t>(std::stoul(tensor.substr(at + part.size()))));
+}
+
+bool is_of_stage(const std::string& tensor, const topology::stage_role& stage) {
+  return tensor.find(".engram.embed.") == std::string::npos && tensor.starts_with("layers.") &&
+         std::stoul(tensor.substr(7)) >= stage.layers.first &&
+         std::stoul(tensor.substr(7)) <= stage.layers.last &&
+         std::ranges::none_of(stage.experts_elsewhere, [&](const model::expert_slice& slice) {
+           return is_of_slice(tensor, slice);
+         });
+}
+
 /// Every process maps the tensors of its units, and no others.
 void check_weights(const topology::plan& plan, const std::vector<topology::node_report>& reports) {
   for (const topology::node_report& report : reports) {
@@ -93,14 +114,14 @@ void check_weights(const topology::plan& plan, const std::vector<topology::node_
         const std::string& name = tensor.name;
         const bool table = name.find(".engram.embed.") != std::string::npos;
         const auto* stage = std::get_if<topology::stage_role>(&role);
+        const auto* experts = std::get_if<topology::experts_role>(&role);
         const bool of_unit = std::holds_alternative<topology::embedding_role>(role)
                                  ? name == "embed.weight"
                              : std::holds_alternative<topology::engram_role>(role) ? table
                              : std::holds_alternative<topology::head_role>(role)
                                  ? name == "norm.weight" || name == "head.weight"
-                                 : stage != nullptr && !table && name.starts_with("layers.") &&
-                                       std::stoul(name.substr(7)) >= stage->layers.first &&
-                                       std::stoul(name.substr(7)) <= stage->layers.last;
+                             : experts != nullptr ? is_of_slice(name, experts->slice)
+                                                  : stage != nullptr && is_of_stage(name, *stage);
         if (of_unit) placed.insert(name);
       }
     }
@@ -244,6 +265,24 @@ BOOST_DATA_TEST_CASE(with_a_drafter_in_one_process,
                          data::xrange(2 * cuts_count, 2 * cuts_count + 16),
                      index) {
   check(with_drafter(placement_of(index), static_cast<std::uint64_t>(index)), false);
+}
+
+// Free and split cuts, then random placements.
+BOOST_DATA_TEST_CASE(with_experts_elsewhere_in_one_process,
+                     data::make({3, 40, 57}) +
+                         data::xrange(2 * cuts_count + 20, 2 * cuts_count + 44),
+                     index) {
+  check(with_experts(placement_of(index), static_cast<std::uint64_t>(index)), false);
+}
+
+BOOST_DATA_TEST_CASE(with_experts_elsewhere_and_a_drafter, data::make({71, 75, 90, 91, 92}),
+                     index) {
+  const auto seed = static_cast<std::uint64_t>(index);
+  check(with_drafter(with_experts(placement_of(index), seed), seed), false);
+}
+
+BOOST_DATA_TEST_CASE(with_experts_elsewhere_as_processes, data::make({38, 57, 84, 97}), index) {
+  check(with_experts(placement_of(index), static_cast<std::uint64_t>(index)), true);
 }
 
 BOOST_DATA_TEST_CASE(with_a_drafter_as_processes, data::make({38, 72, 75, 80, 101}), index) {

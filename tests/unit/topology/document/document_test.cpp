@@ -351,6 +351,34 @@ BOOST_AUTO_TEST_CASE(asks_for_at_least_one_node_and_one_stage) {
        "{name: NAME, layers: FIRST-LAST, device: DEVICE}"});
 }
 
+BOOST_AUTO_TEST_CASE(reads_slices_of_experts) {
+  const auto with_experts = [](const std::string& list) {
+    return with(minimal, "  head:", "  experts:" + list + "\n  head:");
+  };
+  const document d =
+      good(with_experts("\n    - {name: a, layers: 2-5, experts: '0-2,7', device: cpu}\n"
+                        "    - {name: b, layers: 6, device: cpu}"));
+  BOOST_REQUIRE(d.units.experts.size() == 2U);
+  BOOST_TEST(d.units.experts[0].name.value == "a");
+  BOOST_TEST((d.units.experts[0].layers.value == layer_range{2, 5}));
+  BOOST_TEST(d.units.experts[0].experts.value == (std::vector<std::uint32_t>{0, 1, 2, 7}),
+             boost::test_tools::per_element());
+  BOOST_TEST(d.units.experts[0].experts.given);
+  BOOST_TEST(!d.units.experts[1].experts.given);
+  BOOST_TEST(good(with_experts(" []")).units.experts.empty());
+  expect(with_experts(" all"),
+         {"12:12 'units.experts' must be a list of slices, not 'all' | write experts:, a list of "
+          "{name: NAME, layers: FIRST-LAST, experts: FIRST-LAST, device: DEVICE}"});
+  expect(with_experts("\n    - {experts: 3-1, devices: cpu}"),
+         {"13:7 'units.experts[0].name' is missing | write name: NAME",
+          "13:7 'units.experts[0].layers' is missing | write layers: FIRST-LAST, for example "
+          "layers: 0-5",
+          "13:7 'units.experts[0].device' is missing | write device: DEVICE",
+          "13:17 'units.experts[0].experts' must be a list of numbers up to 65535, not '3-1' | "
+          "write experts: FIRST-LAST, or a list of such, for example experts: 0-3,8",
+          "13:22 unknown key 'devices' in 'units.experts[0]' | did you mean 'device'?"});
+}
+
 BOOST_AUTO_TEST_CASE(shows_bytes_of_the_file_only_escaped_and_shortened) {
   const auto found = bad(minimal + "\"k\\x01\\u00e9" + std::string(100, 'x') + "\": 1\n");
   BOOST_REQUIRE(found.size() == 1U);

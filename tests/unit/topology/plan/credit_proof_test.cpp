@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(requests_may_go_back_along_the_streams) {
   };
   refused({edge(1, 2), edge(2, 3), ask}, "requests that may never be answered: 'ask'");
   // What it asks for was not made when its inputs were.
-  refused({edge(2, 3), ask, answer}, "requests that may never be answered: 'ask'");
+  refused({edge(0, 1), edge(2, 3), ask, answer}, "requests that may never be answered: 'ask'");
   refused({edge(1, 2), edge(2, 3), edge(3, 1), ask, answer},
           "edges wait for each other in a circle: '1>2', '2>3', '3>1'");
   auto short_answer = answer;
@@ -101,6 +101,27 @@ BOOST_AUTO_TEST_CASE(requests_may_go_back_along_the_streams) {
   // The same edges without their roles are a cycle.
   refused({edge(1, 2), edge(2, 3), edge(3, 1)},
           "edges wait for each other in a circle: '1>2', '2>3', '3>1'");
+}
+
+BOOST_AUTO_TEST_CASE(a_unit_that_takes_nothing_but_requests_answers_them) {
+  auto ask = edge(2, 3);
+  ask.role = edge_role::request;
+  auto answer = edge(3, 2);
+  answer.role = edge_role::reply;
+  // One message at a time, however many steps are in flight.
+  ask.window_messages = answer.window_messages = 1;
+  ask.window_bytes = answer.window_bytes = 10;
+  const std::vector<proof_edge> sound = {edge(0, 1), edge(1, 2), ask, answer, edge(2, 0)};
+  const auto order = prove_no_deadlock(4, 0, 2, sound);
+  BOOST_REQUIRE(order);
+  BOOST_TEST(order->size() == 4U);
+  for (const proof_edge& input : {edge(0, 3), edge(1, 3)}) {
+    std::vector<proof_edge> waiting = sound;
+    waiting.push_back(input);
+    const auto proof = prove_no_deadlock(4, 0, 2, waiting);
+    BOOST_REQUIRE(!proof);
+    BOOST_TEST(proof.error() == "requests that may never be answered: '2>3'");
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

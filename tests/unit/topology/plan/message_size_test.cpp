@@ -86,6 +86,8 @@ BOOST_AUTO_TEST_CASE(are_those_of_the_released_model) {
   BOOST_TEST(selection_size(c, true).per_decoder_row == 2048U);
   BOOST_TEST(candidates_size(c, true).per_decoder_row == 8192U);
   BOOST_TEST(gathered_size(c).per_selected == 288U);
+  BOOST_TEST(expert_rows_size(c).per_routed_row == 5120U + 160 + 6 * 8);
+  BOOST_TEST(expert_outputs_size(c).per_choice == 10240U);
 }
 
 BOOST_AUTO_TEST_CASE(count_what_a_step_completes_and_chooses) {

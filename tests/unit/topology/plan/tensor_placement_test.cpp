@@ -22,6 +22,12 @@ std::string drafted() {
               "  head: {device: back-cpu}\n  drafter: {device: front-cpu}\n");
 }
 
+std::string with_experts() {
+  return with(drafted(), "  head:",
+              "  experts:\n    - {name: some, layers: 3-7, experts: 2-4, device: front-cpu}\n"
+              "    - {name: all, layers: 9, device: back-cpu}\n  head:");
+}
+
 std::set<std::string> planned_for(const plan& p, unit_id unit) {
   std::set<std::string> names;
   for (const model::expected_tensor& tensor : model::manifest(p.model()))
@@ -39,9 +45,13 @@ std::set<std::string> mapped_by(const unit_plan& unit) {
   bool made = std::holds_alternative<scheduler_role>(unit.role);
   if (std::holds_alternative<embedding_role>(unit.role)) made = source.make_embedding().has_value();
   if (std::holds_alternative<engram_role>(unit.role)) made = source.make_engram().has_value();
-  if (const auto* role = std::get_if<stage_role>(&unit.role))
-    made =
-        source.make_layers(*backend, {role->layers.first, role->layers.last, 1, 100}).has_value();
+  if (const auto* role = std::get_if<stage_role>(&unit.role)) {
+    stage::layer_stage_options options{role->layers.first, role->layers.last, 1, 100};
+    options.experts_elsewhere = role->experts_elsewhere;
+    made = source.make_layers(*backend, options).has_value();
+  }
+  if (const auto* role = std::get_if<experts_role>(&unit.role))
+    made = source.make_experts(*backend, role->slice).has_value();
   if (std::holds_alternative<head_role>(unit.role)) made = source.make_head(*backend).has_value();
   if (std::holds_alternative<drafter_role>(unit.role))
     made = source.make_drafter(*backend, 1).has_value();
@@ -65,9 +75,11 @@ std::string owner_by_name(const std::string& name) {
 BOOST_AUTO_TEST_SUITE(tensor_placement)
 
 BOOST_AUTO_TEST_CASE(units_map_what_was_planned_for_them) {
-  const plan p = planned(drafted());
-  for (const unit_plan& unit : p.units())
-    BOOST_TEST(mapped_by(unit) == planned_for(p, unit.id), boost::test_tools::per_element());
+  for (const std::string& text : {drafted(), with_experts()}) {
+    const plan p = planned(text);
+    for (const unit_plan& unit : p.units())
+      BOOST_TEST(mapped_by(unit) == planned_for(p, unit.id), boost::test_tools::per_element());
+  }
 }
 
 BOOST_AUTO_TEST_CASE(every_tensor_of_the_release_has_its_unit_and_the_drafter_two_replicas) {
