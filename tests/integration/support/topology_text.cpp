@@ -20,7 +20,8 @@ std::string topology_text(const topology_options& options) {
     first = end + 1;
   }
   for (const auto& [node, device] :
-       {std::pair(options.drafter, "draft-cpu"), std::pair(options.vision, "vision-cpu")}) {
+       {std::pair(options.drafter, "draft-cpu"), std::pair(options.vision, "vision-cpu"),
+        std::pair(options.experts, "experts-cpu")}) {
     if (node.empty()) continue;
     if (nodes.find(" " + node + ":") == std::string::npos)
       nodes += "  " + node + ": {address: 127.0.0.1}\n";
@@ -33,6 +34,9 @@ std::string topology_text(const topology_options& options) {
   if (options.engram) text += "  engram: {device: cpu0}\n";
   text += "  stages:\n" + stages + "  head: {device: cpu" + std::to_string(last) + "}\n";
   if (!options.vision.empty()) text += "  vision: {device: vision-cpu}\n";
+  if (!options.experts.empty())
+    text += "  experts:\n    - {name: half, layers: 0-" + std::to_string(options.layers - 1) +
+            ", experts: 0-3, device: experts-cpu}\n";
   if (!options.drafter.empty()) text += "  drafter: {device: draft-cpu}\ndraft: fixed:5\n";
   text += options.loopback        ? "transport: {kind: loopback}\n"
           : options.shared_memory ? "transport: {kind: ucx, tls: [posix, sysv, tcp, self]}\n"

@@ -17,6 +17,7 @@ struct topology_options {
   bool loopback = false;  ///< all nodes in one process
   std::string drafter{};  ///< its node: one of those, or any other name; empty: there is none
   std::string vision{};  ///< likewise
+  std::string experts{};  ///< likewise, of half the experts of all layers
   /// Further sections or lines, e.g. "limits: {rows_per_step: 7}".
   std::string more{};
 };

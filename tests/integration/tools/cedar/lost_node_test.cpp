@@ -121,6 +121,18 @@ BOOST_DATA_TEST_CASE(is_named_when_it_ends_in_the_prompt, data::make({SIGKILL, S
   BOOST_TEST(run.client.output() == "");
 }
 
+BOOST_DATA_TEST_CASE(is_named_when_it_holds_nothing_but_experts, data::make({SIGKILL, SIGSTOP}),
+                     number) {
+  topology_options options;
+  options.cuts = {};
+  options.experts = "worker";
+  long_run run(options);
+  const pid_t node = run.node();
+  BOOST_REQUIRE(run.client.wait_output(" "));
+  BOOST_REQUIRE(::kill(node, number) == 0);
+  check_end(run, 1, "lost node 'worker' (experts 'half')", named_within);
+}
+
 BOOST_DATA_TEST_CASE(is_named_when_it_dies_while_starting, data::make(moments_ms), moment) {
   long_run run;
   const pid_t node = run.node();

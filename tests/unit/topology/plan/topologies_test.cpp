@@ -59,6 +59,20 @@ BOOST_AUTO_TEST_CASE(two_processes_cut_between_encoder_and_decoder) {
   BOOST_TEST(shipped(folder / "two-process-shm.yaml").transport().tls.front() == "posix");
 }
 
+BOOST_AUTO_TEST_CASE(workers_hold_all_routed_experts_and_nothing_else) {
+  const plan p = shipped(folder / "experts.yaml");
+  const model::model_config& config = test::configuration("cedar-tiny");
+  BOOST_TEST(p.nodes().size() == 5U);
+  std::size_t experts = 0;
+  for (const node_plan& node : p.nodes()) {
+    if (node.id == p.client().id) continue;
+    BOOST_TEST_REQUIRE(node.units.size() == 1U);
+    const auto& slice = std::get<experts_role>(p[node.units[0]].role).slice;
+    experts += slice.experts.size() * (slice.last_layer - slice.first_layer + 1);
+  }
+  BOOST_TEST(experts == std::size_t{config.routed_experts} * config.layers);
+}
+
 BOOST_AUTO_TEST_CASE(two_hosts_join_where_the_client_listens) {
   const plan p = shipped(folder / "two-hosts.yaml");
   BOOST_TEST((p.find_node("back")->start == node_start::join));
