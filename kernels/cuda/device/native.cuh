@@ -194,6 +194,16 @@ CEDAR_DEVICE void load_matrices(std::uint32_t (&to)[Count], const shared_array<T
   }
 }
 
+template <unsigned Count, class T>
+CEDAR_DEVICE void load_matrices_transposed(std::uint32_t (&to)[Count], const shared_array<T>& from,
+                                           std::size_t index) {
+  static_assert(Count == 2 && sizeof(T) == 2);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
+               : "=r"(to[0]), "=r"(to[1])
+               : "r"(from.address(index))
+               : "memory");
+}
+
 CEDAR_DEVICE void multiply_bf16(float (&c)[4], const std::uint32_t (&a)[4],
                                 const std::uint32_t (&b)[2]) {
   asm volatile(

@@ -12,7 +12,8 @@
 //   order      sync_block, sync_warp: by all threads, at one place in the source
 //   warps      shuffle, shuffle_xor, ballot, vote_any, vote_all: by all lanes
 //   copies     copy_async<Bytes>(to, index, from, valid_bytes), commit_copies, wait_copies<Left>
-//   matrices   load_matrices<1, 2 or 4>, multiply_bf16 (m16n8k16), multiply_e4m3 (m16n8k32)
+//   matrices   load_matrices<1, 2 or 4>, load_matrices_transposed<2>,
+//              multiply_bf16 (m16n8k16), multiply_e4m3 (m16n8k32)
 //   memory     atomic_add, atomic_max on global memory; require_within for views of it
 //   numbers    fused, divide, square_root, exponential, logarithm_1p, sine_cosine,
 //              normal_distribution(double), bits_of(float), float_of(bits)

@@ -14,7 +14,6 @@ struct shared_tile {
   unsigned stride;
 
   CEDAR_DEVICE unsigned at(unsigned row, unsigned col) const { return row * stride + col; }
-  CEDAR_DEVICE bf16 load(unsigned row, unsigned col) const { return elements.load(at(row, col)); }
   CEDAR_DEVICE void store(unsigned row, unsigned col, bf16 value) const {
     elements.store(at(row, col), value);
   }
@@ -39,12 +38,7 @@ CEDAR_DEVICE void load_right(std::uint32_t (&to)[2], const shared_tile& from, un
 /// stand: a product with it mixes rows.
 CEDAR_DEVICE void load_right_standing(std::uint32_t (&to)[2], const shared_tile& from, unsigned row,
                                       unsigned col) {
-  const unsigned first = row + lane_index() % 4 * 2, column = col + lane_index() / 4;
-  for (unsigned half = 0; half < 2; ++half) {
-    const std::uint32_t low = from.load(first + half * 8, column).bits;
-    const std::uint32_t high = from.load(first + half * 8 + 1, column).bits;
-    to[half] = low | high << 16;
-  }
+  load_matrices_transposed(to, from.elements, from.at(row + lane_index() % 16, col));
 }
 
 /// Elements [index, index + 8) of an entry as bf16 into row `row`, zeros beyond the last.

@@ -44,4 +44,26 @@ void run_load(lane_operands lanes) {
   }
 }
 
+/// Matrices of 16-bit elements, transposed: lane i gets rows 2 * (i % 4) and the next of column i
+/// / 4.
+template <unsigned Count>
+void run_load_transposed(lane_operands lanes) {
+  for (unsigned matrix = 0; matrix < Count; ++matrix) {
+    std::uint32_t rows[8][4];
+    for (unsigned row = 0; row < 8; ++row) {
+      const unsigned lane = matrix * 8 + row;
+      const auto* source = static_cast<const matrix_rows<Count>*>(lanes[lane]);
+      read_matrix_row(source->array, source->first, lane, rows[row]);
+    }
+    for (unsigned lane = 0; lane < warp_threads; ++lane) {
+      const unsigned column = lane / 4;
+      const auto element = [&](unsigned row) {
+        return rows[row][column / 2] >> (column % 2 * 16) & 0xffffU;
+      };
+      static_cast<matrix_rows<Count>*>(lanes[lane])->to[matrix] =
+          element(lane % 4 * 2) | element(lane % 4 * 2 + 1) << 16;
+    }
+  }
+}
+
 }  // namespace cedar::kernels::cuda::emulation

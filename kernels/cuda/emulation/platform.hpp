@@ -227,6 +227,20 @@ void load_matrices(std::uint32_t (&to)[Count], const shared_array<T>& from, std:
   for (unsigned i = 0; i < Count; ++i) to[i] = operands.to[i];
 }
 
+/// The same of 16-bit elements, each matrix transposed: lane i gets elements (2 * (i % 4), i / 4)
+/// and (2 * (i % 4) + 1, i / 4) of every matrix.
+template <unsigned Count, class T>
+void load_matrices_transposed(std::uint32_t (&to)[Count], const shared_array<T>& from,
+                              std::size_t index,
+                              std::source_location where = std::source_location::current()) {
+  static_assert(Count == 2 && sizeof(T) == 2);
+  emulation::matrix_rows<Count> operands{{}, from.place(), 0};
+  if (lane_index() < 8 * Count) operands.first = from.checked(index, 16, 16);
+  emulation::meet_lanes("load_matrices_transposed", &operands,
+                        emulation::run_load_transposed<Count>, where);
+  for (unsigned i = 0; i < Count; ++i) to[i] = operands.to[i];
+}
+
 /// c += a * b, a [16, 16] and b [16, 8] of bf16, fragments as PTX's mma.m16n8k16 has them.
 inline void multiply_bf16(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                           std::source_location where = std::source_location::current()) {

@@ -80,6 +80,18 @@ void multiply(const std::uint8_t* a, const std::uint8_t* b, float* c) {
   for (unsigned i = 0; i < 4; ++i) c[(lane / 4 + i / 2 * 8) * 8 + lane % 4 * 2 + i % 2] = sums[i];
 }
 
+/// Two matrices of 8 by 8, one below the other.
+CEDAR_KERNEL(32) void load_transposed(const std::uint16_t* from, std::uint32_t* to) {
+  dynamic_shared shared;
+  const auto cells = shared.take<std::uint16_t>(16 * 8, "cells");
+  const unsigned lane = lane_index();
+  for (unsigned i = 0; i < 4; ++i) cells.store(lane * 4 + i, from[lane * 4 + i]);
+  sync_warp();
+  std::uint32_t registers[2];
+  load_matrices_transposed(registers, cells, lane % 16 * 8);
+  for (unsigned i = 0; i < 2; ++i) to[lane * 2 + i] = registers[i];
+}
+
 CEDAR_KERNEL(32) void copy_some(const std::uint8_t* from, unsigned valid, std::uint8_t* to) {
   dynamic_shared shared;
   const auto cells = shared.take<std::uint8_t>(16 * 32, "cells");
@@ -169,6 +181,21 @@ BOOST_AUTO_TEST_CASE(bf16_fragments_multiply) {
 
 BOOST_AUTO_TEST_CASE(e4m3_fragments_multiply) {
   check_multiply(false);
+}
+
+// The manual: of the transposed matrix a lane has row i / 4, columns 2 * (i % 4) and the next.
+BOOST_AUTO_TEST_CASE(matrices_are_transposed) {
+  std::vector<std::uint16_t> from(16 * 8);
+  std::iota(from.begin(), from.end(), std::uint16_t{1000});
+  std::vector<std::uint32_t> to(32 * 2);
+  launch({"load_transposed", {}, 32, shared_bytes_of<std::uint16_t>(16 * 8)}, {}, load_transposed,
+         from.data(), to.data());
+  for (unsigned lane = 0; lane < 32; ++lane)
+    for (unsigned matrix = 0; matrix < 2; ++matrix)
+      for (unsigned i = 0; i < 2; ++i) {
+        const unsigned row = matrix * 8 + lane % 4 * 2 + i, column = lane / 4;
+        BOOST_TEST((to[lane * 2 + matrix] >> (16 * i) & 0xffffU) == from[row * 8 + column]);
+      }
 }
 
 BOOST_AUTO_TEST_CASE(copies_are_filled_up_with_zeros) {
