@@ -22,7 +22,7 @@ struct link_rate {
 struct link_measurement {
   std::chrono::nanoseconds round_trip{0};  ///< of link_probe_bytes and as many back: the median
   std::chrono::nanoseconds round_trip_least{0};
-  std::vector<link_rate> rates;  ///< of at least one size, ascending
+  std::vector<link_rate> rates;  ///< by ascending size
   std::string transport;  ///< what carries the frames, e.g. "tcp/lo", as a port's statistics say
 };
 

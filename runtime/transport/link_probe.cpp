@@ -17,12 +17,14 @@ struct repetitions {
   std::size_t most;  ///< unless they take longer than patience
 };
 constexpr repetitions of_round_trips{3, 9};
-constexpr repetitions of_sizes{2, 3};
+constexpr repetitions of_sizes{2, 5};
 
 constexpr nanoseconds patience = 100ms;
 constexpr nanoseconds time_max = 1s;
-/// Less is noise of the clock and the scheduler.
+/// Less is noise of the clock.
 constexpr nanoseconds passage_min = 1us;
+/// Round trips vary: a rate is told no closer than this part of one allows.
+constexpr int round_trip_parts = 16;
 
 /// 1 kbit/s takes 8 s.
 constexpr std::size_t size_first = 1024;
@@ -59,8 +61,9 @@ std::size_t size_after(std::size_t size, nanoseconds passed) {
   return next;
 }
 
-double rate_of(std::size_t bytes, nanoseconds passed) {
-  return static_cast<double>(bytes) / std::chrono::duration<double>(passed).count();
+double rate_of(std::size_t bytes, nanoseconds passed, nanoseconds round_trip) {
+  const std::chrono::duration<double> told = std::max(passed, round_trip / round_trip_parts);
+  return static_cast<double>(bytes) / told.count();
 }
 
 }  // namespace
@@ -76,7 +79,8 @@ result<link_measurement> probe_link(const probe_exchange& exchange) {
     if (!there) return fail(there.error());
     const auto back = passage(exchange, link_probe_bytes, size, out.round_trip_least);
     if (!back) return fail(back.error());
-    out.rates.push_back({size, rate_of(size, *there), rate_of(size, *back)});
+    out.rates.push_back({size, rate_of(size, *there, out.round_trip_least),
+                         rate_of(size, *back, out.round_trip_least)});
     last = std::exchange(size, size_after(size, std::max(*there, *back)));
   }
   return out;

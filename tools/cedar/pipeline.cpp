@@ -205,9 +205,12 @@ result<void> pipeline::finish(const std::vector<session::usage>& used) {
       trace_.close();
       if (!trace_) written = cannot_write(options_.trace);
     }
-    if (options_.summary)
-      fmt::print(stderr, "{}",
-                 render_summary(summarize(reports, begin_), cluster_->processes() + 1, used));
+    if (options_.summary) {
+      run_summary run = summarize(reports, begin_);
+      for (const topology::measured_link& link : cluster_->links())
+        run.links.push_back(to_string(cluster_->topology(), link));
+      fmt::print(stderr, "{}", render_summary(run, cluster_->processes() + 1, used));
+    }
   }
   watch_->react(nullptr);
   cluster_->stop();

@@ -28,7 +28,8 @@ struct unit_summary {
 struct run_summary {
   std::map<std::string, edge_summary> edges;
   std::map<std::string, unit_summary> units;
-  std::vector<std::string> links;  ///< "front -> back: tcp/lo, 123 frames, 4.5 kB"
+  std::vector<std::string> links;  ///< "front -> back: tcp/lo, 123 frames, 4.5 kB"; what was
+                                   ///< measured of them
   std::uint64_t proposals = 0;  ///< steps that were answered
   std::int64_t first_token_us = 0;  ///< process start to the first proposal
   std::int64_t steps_us = 0;  ///< first proposal to the last

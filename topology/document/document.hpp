@@ -157,6 +157,7 @@ struct document {
   units_entry units;
   std::vector<split_entry> splits;  ///< in file order
   std::vector<link_entry> links;  ///< in file order
+  located<bool> strict_links{false, {}, false};  ///< a slower link than `links` says is an error
   located<std::string> mode{"exact", {}, false};  ///< how prompts are run
   located<std::string> draft;  ///< off, auto, or fixed:K, if given
   limits_entry limits;

@@ -344,6 +344,8 @@ void parse_root(const YAML::Node& node, document& result, mistakes& out) {
   parse_units(root, result, out);
   parse_splits(root, result, out);
   parse_links(root, result, out);
+  result.strict_links.where = root.where();
+  root.flag("strict_links", result.strict_links);
   result.client = result.units.scheduler_node;
   result.client.given = false;
   root.text("client", result.client);

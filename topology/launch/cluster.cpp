@@ -135,7 +135,7 @@ actors::scheduler_listener cluster::listener() {
           [this](const std::vector<request_id>& requests, const actors::fault& what) {
             events_.push(failed_event{requests, what});
           },
-          [this](const session::measured_costs& costs) { events_.push(measured_event{costs}); }};
+          [this](const session::measured_costs& costs) { events_.push(costs_event{costs}); }};
 }
 
 result<std::vector<request_id>> cluster::submit(std::vector<session::generation_request> requests) {

@@ -33,6 +33,7 @@
 #include "topology/launch/event_queue.hpp"
 #include "topology/launch/node_runtime.hpp"
 #include "topology/launch/secret.hpp"
+#include "topology/plan/link_claims.hpp"
 
 namespace cedar::topology {
 
@@ -61,7 +62,7 @@ class cluster final : public session::generator {
 
   /// To be called once, first. Errors: malformed (the topology: all mistakes, a line each), those
   /// of the model, timeout, refused, peer_lost (nodes that do not join, load or connect, by name),
-  /// cancelled (interrupt()).
+  /// refused (links that are slower than a strict file claims), cancelled (interrupt()).
   result<void> start();
 
   result<std::vector<session::usage>> generate(
@@ -75,6 +76,8 @@ class cluster final : public session::generator {
   /// Both after start() has read the topology.
   const stage::model_source& model() const noexcept { return *model_; }
   const plan& topology() const noexcept { return *plan_; }
+  /// What start() measured, of all pairs of nodes that exchange messages.
+  const std::vector<measured_link>& links() const noexcept { return links_; }
   /// Processes other than this one.
   std::size_t processes() const noexcept { return remote() ? plan_->nodes().size() - 1 : 0; }
 
@@ -131,6 +134,11 @@ class cluster final : public session::generator {
     result<void> bound;
     epoch_id epoch;
   };
+  struct link_event {
+    node_id node;
+    result<link_measurement> found;
+    epoch_id epoch;
+  };
   /// A node of this process has lost another node, which the client knows by its connection.
   struct lost_event {
     node_id node;
@@ -148,7 +156,7 @@ class cluster final : public session::generator {
     node_id node;
     node_usage usage;
   };
-  struct measured_event {
+  struct costs_event {
     session::measured_costs costs;
   };
   struct interrupted_event {};
@@ -164,8 +172,8 @@ class cluster final : public session::generator {
   struct end_event {};
   using event = std::variant<rows_event, finished_event, failed_event, flow::tap, actors::fault,
                              joined_event, left_event, refused_event, deployed_event, parted_event,
-                             wired_event, lost_event, cut_event, interrupted_event, submit_event,
-                             cancel_event, end_event, usage_event, measured_event>;
+                             wired_event, link_event, costs_event, lost_event, cut_event,
+                             interrupted_event, submit_event, cancel_event, end_event, usage_event>;
   /// What start() waits for: nodes that got so far.
   using progress_set = std::set<node_id>;
 
@@ -184,6 +192,16 @@ class cluster final : public session::generator {
   /// anew, so that nothing of them is left (cluster_measure.cpp).
   result<void> measure_costs();
   result<void> await_measured();
+
+  // The links (cluster_links.cpp).
+
+  /// All between nodes that exchange messages. Errors: those of node_runtime::measure, by name;
+  /// refused (judge_links()).
+  result<void> measure_links();
+  result<void> measure_link(node_id from, node_id to);
+  result<void> await_measurement(node_id from, node_id to);
+  /// Tells of links that are slower than claimed. Errors: refused, if the file is strict.
+  result<void> judge_links() const;
 
   // Coming back (recovery.cpp).
 
@@ -223,6 +241,7 @@ class cluster final : public session::generator {
   void ask(node_id node, const Arguments&... arguments);
   /// Every node answers with a usage_event, if it answers.
   void ask_for_usage();
+  void ask_to_measure(node_id node, node_id peer);
   void ask_to_part(node_id node, const std::vector<node_id>& peers);
 
   struct progress_of_requests;
@@ -273,6 +292,8 @@ class cluster final : public session::generator {
   progress_set deployed_;
   progress_set parted_;
   progress_set wired_;
+  std::optional<result<link_measurement>> link_measured_;  ///< of the link that is being measured
+  std::vector<measured_link> links_;
   epoch_id epoch_{1};  ///< of the last wiring that was begun: one each
   std::vector<std::string> addresses_;  ///< of the data plane, by node
   std::set<node_id> lost_;  ///< and not come back

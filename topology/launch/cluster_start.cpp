@@ -43,6 +43,9 @@ std::string shell_word(const std::string& text) {
 result<std::string> outcome_of(const std::string& address) {
   return address;
 }
+result<link_measurement> outcome_of(const link_measurement& found) {
+  return found;
+}
 template <class Atom>
 result<void> outcome_of(const Atom&) {
   return {};
@@ -74,6 +77,7 @@ result<void> cluster::start_all() {
   if (secret_) secret_->remove();
   if (const result<void> done = deploy_all(); !done) return done;
   if (const result<void> done = wire_all(); !done) return done;
+  if (const result<void> done = measure_links(); !done) return done;
   return measure_costs();
 }
 
@@ -267,6 +271,8 @@ result<void> cluster::note_answer(const event& news) {
   } else if (const auto* parted = std::get_if<parted_event>(&news)) {
     if (!parted->done) return blame(parted->node, parted->done.error());
     parted_.insert(parted->node);
+  } else if (const auto* measured = std::get_if<link_event>(&news)) {
+    link_measured_ = measured->found;
   } else if (const auto* wired = std::get_if<wired_event>(&news)) {
     if (wired->bound) {
       wired_.insert(wired->node);
@@ -298,7 +304,7 @@ result<void> cluster::note(event& news) {
     return fail(root_cause(describe_cut(*cut)));
   } else if (const auto* what = std::get_if<actors::fault>(&news)) {
     return fail(what->what.with(what->where));
-  } else if (const auto* measured = std::get_if<measured_event>(&news)) {
+  } else if (const auto* measured = std::get_if<costs_event>(&news)) {
     measured_ = measured->costs;
   } else if (std::holds_alternative<interrupted_event>(news)) {
     if (others_) others_(news);
@@ -391,6 +397,10 @@ void cluster::ask_to_part(node_id node, const std::vector<node_id>& peers) {
   std::vector<std::string> names;
   for (const node_id peer : peers) names.push_back((*plan_)[peer].name);
   ask<parted_event, parted_atom>(node, part_atom::value, names, epoch_.value);
+}
+
+void cluster::ask_to_measure(node_id node, node_id peer) {
+  ask<link_event, link_measurement>(node, measure_atom::value, (*plan_)[peer].name);
 }
 
 result<void> cluster::wire_all() {

@@ -28,6 +28,7 @@ system_config::system_config(bool remote) {
   add_message_type<agent_actor>("agent_actor");
   add_message_type<deployment>("deployment");
   add_message_type<traced>("traced");
+  add_message_type<link_measurement>("link_measurement");
   add_message_type<link_report>("link_report");
   add_message_type<node_report>("node_report");
   add_message_type<edge_report>("edge_report");

@@ -7,6 +7,7 @@
 //   node -> controller   lost(node, the node that it lost, code, text, epoch)
 //   controller -> agent  deploy(deployment) -> deployed         load units, open the port
 //   controller -> agent  wire(addresses, epoch) -> bound        connect peers, bind edges
+//   controller -> agent  measure(node) -> link_measurement      the link to a connected peer
 //   controller -> agent  part(nodes, epoch) -> parted           before a wiring: drop these peers
 //   controller -> agent  report -> node_report                  trace and links
 //   controller -> agent  usage -> node_usage                    what passed its edges, what its
@@ -28,7 +29,22 @@
 #include <vector>
 
 #include "actors/interfaces.hpp"
+#include "runtime/base/link_measurement.hpp"
 #include "runtime/base/trace.hpp"
+
+namespace cedar {
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, link_rate& x) {
+  return f(caf::meta::type_name("link_rate"), x.bytes, x.there, x.back);
+}
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, link_measurement& x) {
+  return f(caf::meta::type_name("link_measurement"), x.round_trip, x.round_trip_least, x.rates,
+           x.transport);
+}
+
+}  // namespace cedar
 
 namespace cedar::topology {
 
@@ -38,6 +54,7 @@ using fault_atom = caf::atom_constant<caf::atom("fault")>;
 using deploy_atom = caf::atom_constant<caf::atom("deploy")>;
 using wire_atom = caf::atom_constant<caf::atom("wire")>;
 using lost_atom = caf::atom_constant<caf::atom("lost")>;
+using measure_atom = caf::atom_constant<caf::atom("measure")>;
 using part_atom = caf::atom_constant<caf::atom("part")>;
 using parted_atom = caf::atom_constant<caf::atom("parted")>;
 using dismiss_atom = caf::atom_constant<caf::atom("dismiss")>;
@@ -137,6 +154,7 @@ using agent_actor = caf::typed_actor<
     caf::replies_to<deploy_atom, deployment>::with<std::string>,  ///< the node's
                                                                   ///< data address
     caf::replies_to<wire_atom, std::vector<std::string>, std::uint32_t>::with<actors::bound_atom>,
+    caf::replies_to<measure_atom, std::string>::with<link_measurement>,
     caf::replies_to<part_atom, std::vector<std::string>, std::uint32_t>::with<parted_atom>,
     caf::replies_to<report_atom>::with<node_report>, caf::replies_to<usage_atom>::with<node_usage>,
     caf::reacts_to<stop_atom>, caf::reacts_to<dismiss_atom>>;

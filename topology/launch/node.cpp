@@ -18,8 +18,10 @@ namespace {
 /// Longest wait for the last messages of an agent.
 constexpr std::chrono::seconds release_limit{1};
 
-using wiring_actor = caf::typed_actor<
-    caf::replies_to<wire_atom, std::vector<std::string>, std::uint32_t>::with<actors::bound_atom>>;
+/// Does one of these, then ends.
+using helper_actor = caf::typed_actor<
+    caf::replies_to<wire_atom, std::vector<std::string>, std::uint32_t>::with<actors::bound_atom>,
+    caf::replies_to<measure_atom, std::string>::with<link_measurement>>;
 
 /// Everything that the agent makes of a deployment; outlives the agent and its helpers.
 struct node_state {
@@ -29,7 +31,7 @@ struct node_state {
   std::unique_ptr<stage::model_source> model;
   std::optional<plan> topology;
   std::unique_ptr<node_runtime> runtime;
-  wiring_actor wiring;  ///< the latest; the agent's, and after its end the node's
+  helper_actor helper;  ///< the latest; the agent's, and after its end the node's
 
   /// Why the node ends, if not because it was told to: the first reason counts. From any thread.
   void end_with(const error& why) {
@@ -130,16 +132,29 @@ node_events events_of(agent_pointer self, const controller_actor& controller, no
           }};
 }
 
-/// Wires once, in a thread of its own, so that the agent can end a wiring that waits for others.
-wiring_actor::behavior_type wiring_behavior(wiring_actor::pointer self, node_state* state) {
+result<link_measurement> measure(const node_state& state, const std::string& name) {
+  const node_plan* peer = state.topology->find_node(name);
+  if (peer == nullptr) return fail(errc::refused, "the topology has no node '" + name + "'");
+  return state.runtime->measure(
+      peer->id, std::chrono::steady_clock::now() + state.topology->deadlines().start);
+}
+
+/// Waits for others in a thread of its own, so that the agent can end that.
+helper_actor::behavior_type helper_behavior(helper_actor::pointer self, node_state* state) {
   return {[self, state](wire_atom, const std::vector<std::string>& addresses,
                         std::uint32_t epoch) -> caf::result<actors::bound_atom> {
-    const result<void> wired = state->runtime->wire(addresses, epoch_id{epoch});
-    state->end_wiring(wired);
-    self->quit();
-    if (!wired) return actors::to_caf(wired.error());
-    return actors::bound_atom::value;
-  }};
+            const result<void> wired = state->runtime->wire(addresses, epoch_id{epoch});
+            state->end_wiring(wired);
+            self->quit();
+            if (!wired) return actors::to_caf(wired.error());
+            return actors::bound_atom::value;
+          },
+          [self, state](measure_atom, const std::string& peer) -> caf::result<link_measurement> {
+            auto found = measure(*state, peer);
+            self->quit();
+            if (!found) return actors::to_caf(found.error());
+            return std::move(*found);
+          }};
 }
 
 result<void> part(const node_state& state, const std::vector<std::string>& names, epoch_id epoch) {
@@ -170,8 +185,13 @@ agent_actor::behavior_type agent_behavior(agent_pointer self, const controller_a
                     std::uint32_t epoch) -> caf::result<actors::bound_atom> {
         if (!state->runtime) return actors::to_caf({errc::refused, "nothing is deployed here"});
         state->begin_wiring();
-        state->wiring = self->system().spawn<caf::detached>(wiring_behavior, state);
-        return self->delegate(state->wiring, wire_atom::value, addresses, epoch);
+        state->helper = self->system().spawn<caf::detached>(helper_behavior, state);
+        return self->delegate(state->helper, wire_atom::value, addresses, epoch);
+      },
+      [self, state](measure_atom, const std::string& peer) -> caf::result<link_measurement> {
+        if (!state->began_wiring()) return actors::to_caf({errc::refused, "nothing is wired here"});
+        state->helper = self->system().spawn<caf::detached>(helper_behavior, state);
+        return self->delegate(state->helper, measure_atom::value, peer);
       },
       [state](part_atom, const std::vector<std::string>& peers,
               std::uint32_t epoch) -> caf::result<parted_atom> {
@@ -279,13 +299,16 @@ void await_end(caf::actor_system& system, const agent_actor& agent,
   }
 }
 
-/// The last wiring ends, before what it works on does.
-void await_wiring(caf::actor_system& system, node_state& state) {
-  if (!state.wiring) return;
-  if (state.runtime) state.runtime->give_up_wiring();
+/// The last helper ends, before what it works on does.
+void await_helper(caf::actor_system& system, node_state& state) {
+  if (!state.helper) return;
+  if (state.runtime) {
+    state.runtime->give_up_wiring();
+    state.runtime->give_up_measuring();
+  }
   const caf::scoped_actor self{system};
-  self->wait_for(state.wiring);
-  state.wiring = nullptr;
+  self->wait_for(state.helper);
+  state.helper = nullptr;
 }
 
 }  // namespace
@@ -311,7 +334,7 @@ result<void> run_node(const node_options& options) {
   } else {
     caf::anon_send_exit(agent, caf::exit_reason::user_shutdown);
   }
-  await_wiring(system, state);
+  await_helper(system, state);
   state.runtime.reset();
   await_release(std::move(agent));
   if (!start_limit) return fail(start_limit.error());

@@ -24,6 +24,17 @@ opened_port open_bare(const plan& topology, const node_settings& settings,
   return port;
 }
 
+opened_port open_links(const plan& topology, const node_settings& settings,
+                       transport::port_handler& handler) {
+  if (!settings.emulate_links) return open_bare(topology, settings, handler);
+  auto port = transport::shaped_port::open(
+      shapes_of(topology, settings.self), handler,
+      [&](transport::port_handler& inner) { return open_bare(topology, settings, inner); });
+  if (!port) return fail(port.error());
+  (*port)->run();
+  return std::move(*port);
+}
+
 }  // namespace
 
 transport::shape_options shapes_of(const plan& topology, node_id self) {
@@ -34,15 +45,12 @@ transport::shape_options shapes_of(const plan& topology, node_id self) {
   return out;
 }
 
-opened_port open_node_port(const plan& topology, const node_settings& settings,
-                           transport::port_handler& handler) {
-  if (!settings.emulate_links) return open_bare(topology, settings, handler);
-  auto port = transport::shaped_port::open(
-      shapes_of(topology, settings.self), handler,
-      [&](transport::port_handler& inner) { return open_bare(topology, settings, inner); });
-  if (!port) return fail(port.error());
-  (*port)->run();
-  return std::move(*port);
+result<std::unique_ptr<transport::probed_port>> open_node_port(const plan& topology,
+                                                               const node_settings& settings,
+                                                               transport::port_handler& handler) {
+  return transport::probed_port::open(handler, [&](transport::port_handler& inner) {
+    return open_links(topology, settings, inner);
+  });
 }
 
 }  // namespace cedar::topology

@@ -6,6 +6,7 @@
 // epoch. The plan, the model and the actor system outlive the runtime.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -21,6 +22,7 @@
 #include "runtime/stage/model_source.hpp"
 #include "runtime/transport/loopback_hub.hpp"
 #include "runtime/transport/options.hpp"
+#include "runtime/transport/probed_port.hpp"
 #include "runtime/transport/ucx/ucx_port.hpp"
 #include "topology/launch/control.hpp"
 #include "topology/plan/plan.hpp"
@@ -78,6 +80,12 @@ class node_runtime {
   /// Ends a wire() that still waits for others, and all later ones. From any thread.
   void give_up_wiring();
 
+  /// The link to a connected peer (transport/link_probe.hpp); waits for it. Errors: timeout, or why
+  /// the peer is lost; cancelled (give_up_measuring()).
+  result<link_measurement> measure(node_id peer, std::chrono::steady_clock::time_point until);
+  /// Ends measure(), and all later ones. From any thread.
+  void give_up_measuring();
+
   /// Whether `peer` is connected.
   bool reaches(node_id peer) const;
 
@@ -119,7 +127,7 @@ class node_runtime {
   /// One a device: its units share its threads.
   std::map<device_id, std::unique_ptr<kernels::backend>> backends_;
   std::unique_ptr<actors::switchboard> switchboard_;
-  std::unique_ptr<transport::port> port_;
+  std::unique_ptr<transport::probed_port> port_;
   actors::fault_sink supervisor_;
   std::map<unit_id, actors::unit_actor> units_;
   actors::scheduler_actor scheduler_;

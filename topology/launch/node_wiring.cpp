@@ -79,6 +79,15 @@ bool node_runtime::reaches(node_id peer) const {
   return up_.contains(peer);
 }
 
+result<link_measurement> node_runtime::measure(node_id peer,
+                                               std::chrono::steady_clock::time_point until) {
+  return port_->measure(peer, until);
+}
+
+void node_runtime::give_up_measuring() {
+  if (port_) port_->abandon();
+}
+
 void node_runtime::give_up_wiring() {
   {
     const std::scoped_lock lock(mutex_);

@@ -33,6 +33,7 @@ bool cluster::is_stale(const event& news) const {
   if (const auto* deployed = std::get_if<deployed_event>(&news)) return deployed->epoch < epoch_;
   if (const auto* parted = std::get_if<parted_event>(&news)) return parted->epoch < epoch_;
   if (const auto* wired = std::get_if<wired_event>(&news)) return wired->epoch < epoch_;
+  if (const auto* found = std::get_if<link_event>(&news)) return found->epoch < epoch_;
   return false;
 }
 

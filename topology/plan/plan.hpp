@@ -260,6 +260,8 @@ class plan {
   /// In file order, a link in both directions as two. Whether anything crosses them is another
   /// matter, and so is whether they are emulated.
   const std::vector<link_plan>& links() const noexcept { return links_; }
+  /// Whether a link that is slower than declared ends the start.
+  bool strict_links() const noexcept { return strict_links_; }
   const control_plan& control() const noexcept { return control_; }
   const security_plan& security() const noexcept { return security_; }
 
@@ -316,6 +318,7 @@ class plan {
   transport_plan transport_;
   deadlines_plan deadlines_;
   std::vector<link_plan> links_;
+  bool strict_links_ = false;
   control_plan control_;
   security_plan security_;
 };

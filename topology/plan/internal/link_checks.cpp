@@ -9,6 +9,10 @@
 namespace cedar::topology::internal {
 
 void check_links(const document& topology, std::vector<diagnostic>& out) {
+  if (topology.strict_links.value && topology.links.empty())
+    out.push_back(topology.mistake(topology.strict_links.where,
+                                   "'strict_links' is true, but 'links' claims nothing",
+                                   "write links: [{between: [NODE, NODE], latency_ms: 20}]"));
   std::vector<std::string> names;
   for (const node_entry& node : topology.nodes) names.push_back(node.name.value);
   std::map<std::pair<std::string, std::string>, std::uint32_t> lines;

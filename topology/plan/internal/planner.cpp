@@ -166,6 +166,7 @@ void planner::place_nodes_and_devices() {
 }
 
 void planner::place_links() {
+  plan_.strict_links_ = document_.strict_links.value;
   for (const link_entry& entry : document_.links) {
     const auto from = index_of_node(document_, entry.from.value);
     const auto to = index_of_node(document_, entry.to.value);

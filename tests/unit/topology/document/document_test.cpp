@@ -511,6 +511,14 @@ BOOST_AUTO_TEST_CASE(links_lead_both_ways_or_one_way) {
   BOOST_TEST(good(minimal + "links: []\n").links.empty());
 }
 
+BOOST_AUTO_TEST_CASE(links_are_strict_if_the_file_says_so) {
+  BOOST_TEST(!good(minimal).strict_links.value);
+  const document d = good(minimal + "strict_links: true\n");
+  BOOST_TEST(d.strict_links.value);
+  at(d.strict_links.where, 13, 15);
+  expect(minimal + "strict_links: 1\n", {"13:15 'strict_links' must be true or false, not '1'"});
+}
+
 BOOST_AUTO_TEST_CASE(links_must_say_where_they_lead) {
   const std::string must =
       "' must say where it leads, by 'between' or by 'from' and 'to' | write between: [NODE, NODE] "

@@ -83,6 +83,17 @@ BOOST_AUTO_TEST_CASE(mistakes_are_reported_at_their_places) {
   BOOST_TEST(found == wanted, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(are_strict_only_about_what_they_claim) {
+  const std::string one = "links: [{between: [front, back], latency_ms: 1}]\n";
+  BOOST_TEST(!planned(two_nodes + one).strict_links());
+  BOOST_TEST(planned(two_nodes + one + "strict_links: true\n").strict_links());
+  const std::vector<std::string> wanted = {
+      "19:15 'strict_links' is true, but 'links' claims nothing | write links: [{between: [NODE, "
+      "NODE], latency_ms: 20}]"};
+  BOOST_TEST(mistakes(two_nodes + "strict_links: true\n") == wanted,
+             boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(cost_the_latency_and_the_bytes) {
   const plan p = planned_gigabit();
   const auto costs = link_costs_of(p, basis_of(p, 100));
