@@ -126,6 +126,12 @@ struct metrics::parts {
       counters(registry, "cedar_node_losses_total", "Times that a node was lost");
   prometheus::Family<prometheus::Counter>& link_losses = counters(
       registry, "cedar_link_losses_total", "Times that two nodes lost each other, not the client");
+  prometheus::Family<prometheus::Gauge>& link_round_trips =
+      gauges(registry, "cedar_link_round_trip_seconds",
+             "Round trip of few bytes between two nodes, as it was at the start");
+  prometheus::Family<prometheus::Gauge>& link_rates =
+      gauges(registry, "cedar_link_bytes_per_second",
+             "Bandwidth from a node to its peer, as it was at the start");
   prometheus::Family<prometheus::Counter>& draft_lengths = counters(
       registry, "cedar_draft_lengths_total", "Drafts by how many of their tokens were verified");
   prometheus::Family<prometheus::Counter>& draft_seconds =
@@ -148,6 +154,12 @@ struct metrics::parts {
     show("pages", of.caches.pages);
     show("kept_pages", of.caches.kept);
     show("rings", of.caches.rings);
+  }
+
+  void show(const session::link_status& link) {
+    const prometheus::Labels ends{{"node", link.node}, {"peer", link.peer}};
+    link_round_trips.Add(ends).Set(link.round_trip_seconds);
+    link_rates.Add(ends).Set(link.bytes_per_second);
   }
 
   void raise_drafts(const session::draft_policy_report& report) {
@@ -219,6 +231,7 @@ std::string metrics::text(const session::service_status& pipeline, std::uint32_t
   for (const auto& [ends, losses] : pipeline.link_losses)
     raise(parts_->link_losses.Add({{"node", ends.first}, {"peer", ends.second}}),
           static_cast<double>(losses));
+  for (const session::link_status& link : pipeline.links) parts_->show(link);
   for (const session::edge_status& edge : pipeline.edges) {
     raise(parts_->edge_messages.Add({{"edge", edge.edge}}), static_cast<double>(edge.messages));
     raise(parts_->edge_bytes.Add({{"edge", edge.edge}}), static_cast<double>(edge.bytes));

@@ -45,6 +45,14 @@ struct edge_status {
   std::uint64_t waited_us = 0;  ///< for credit, of all messages together
 };
 
+/// A link between two nodes as it was at the start, from the one to the other.
+struct link_status {
+  std::string node;
+  std::string peer;
+  double round_trip_seconds = 0;  ///< of few bytes, the median
+  double bytes_per_second = 0;  ///< by the largest frame that was measured
+};
+
 struct service_status {
   std::vector<unit_status> units;
   std::string problem;  ///< why nothing can be generated now; empty: all is well
@@ -56,6 +64,7 @@ struct service_status {
   std::map<std::pair<std::string, std::string>, std::uint64_t> link_losses{};
   std::vector<edge_status> edges{};  ///< by name; while requests run, at most some seconds old
   std::uint64_t kv_positions_max = 0;  ///< of all requests together; 0: no bound
+  std::vector<link_status> links{};  ///< of nodes that exchange messages, each direction
 };
 
 /// What somebody who takes requests must know of the pipeline.

@@ -54,6 +54,22 @@ ordered_json edges_json(const metrics_text& metrics) {
   return edges;
 }
 
+/// How every link was at the start, by its direction.
+ordered_json links_json(const metrics_text& metrics) {
+  std::map<std::string, ordered_json> links;
+  const auto read = [&](const char* key, const char* metric) {
+    for (const metric_sample& one : metrics.of(metric)) {
+      const auto node = one.labels.find("node");
+      const auto peer = one.labels.find("peer");
+      if (node != one.labels.end() && peer != one.labels.end())
+        links[node->second + " -> " + peer->second][key] = one.value;
+    }
+  };
+  read("round_trip_seconds", "cedar_link_round_trip_seconds");
+  read("bytes_per_second", "cedar_link_bytes_per_second");
+  return links;
+}
+
 /// Bytes of all units together, by kind.
 ordered_json caches_json(const metrics_text& metrics) {
   std::map<std::string, double> bytes{{"pages", 0}, {"kept_pages", 0}, {"rings", 0}};
@@ -90,6 +106,7 @@ ordered_json status_json(const http::server_url& server, const server_state& sta
             {"reused_positions", metrics.sum("cedar_prefix_reused_positions_total")},
             {"evictions", metrics.sum("cedar_prefix_evictions_total")}}},
           {"edges", edges_json(metrics)},
+          {"links", links_json(metrics)},
           {"responses", responses_json(metrics)},
           {"tokens",
            {{"prompt", metrics.sum("cedar_prompt_tokens_total")},
@@ -99,6 +116,17 @@ ordered_json status_json(const http::server_url& server, const server_state& sta
                                          metrics.sum("cedar_time_to_first_token_seconds_count"))},
           {"generation_ms", 1e3 * ratio(metrics.sum("cedar_generation_seconds_sum"),
                                         metrics.sum("cedar_generation_seconds_count"))}};
+}
+
+std::string links_text(const ordered_json& links) {
+  if (links.empty()) return "";
+  std::string out =
+      fmt::format("\n{:<48}{:>18}{:>16}\n", "link at the start", "round trip ms", "Mbit/s");
+  for (const auto& [ends, link] : links.items())
+    out +=
+        fmt::format("{:<48}{:>18.3f}{:>16.1f}\n", ends, 1e3 * link.value("round_trip_seconds", 0.0),
+                    8e-6 * link.value("bytes_per_second", 0.0));
+  return out;
 }
 
 std::string status_text(const ordered_json& of) {
@@ -120,6 +148,7 @@ std::string status_text(const ordered_json& of) {
   for (const auto& [edge, passed] : of["edges"].items())
     out += fmt::format("{:<48}{:>10}{:>16}{:>18.1f}\n", edge, passed.value("messages", 0.0),
                        passed.value("bytes", 0.0), 1e3 * passed.value("credit_wait_seconds", 0.0));
+  out += links_text(of["links"]);
   const ordered_json& requests = of["requests"];
   const auto number = [](const ordered_json& value) { return value.get<double>(); };
   out += fmt::format("\nrequests   {} running, {} waiting in the scheduler; {} admitted\n",

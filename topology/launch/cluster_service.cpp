@@ -72,6 +72,19 @@ void cluster_service::cancel(request_id request) {
   cluster_.events_.push(cluster::cancel_event{request});
 }
 
+std::vector<session::link_status> cluster_service::measured_links() const {
+  std::vector<session::link_status> out;
+  for (const measured_link& link : cluster_.links()) {
+    const std::string& from = (*cluster_.plan_)[link.from].name;
+    const std::string& to = (*cluster_.plan_)[link.to].name;
+    const link_rate rate = link.found.rates.empty() ? link_rate{} : link.found.rates.back();
+    const double round_trip = std::chrono::duration<double>(link.found.round_trip).count();
+    out.push_back({from, to, round_trip, rate.there});
+    out.push_back({to, from, round_trip, rate.back});
+  }
+  return out;
+}
+
 session::service_status cluster_service::status() const {
   session::service_status out;
   {
@@ -91,6 +104,7 @@ session::service_status cluster_service::status() const {
   out.recoveries = recoveries_;
   for (const auto& [name, edge] : edges_) out.edges.push_back(edge);
   out.kv_positions_max = limits().kv_positions_max;
+  out.links = measured_links();
   for (const node_plan& node : cluster_.plan_->nodes()) {
     const auto lost = losses_.find(node.id);
     out.node_losses[node.name] = lost == losses_.end() ? 0 : lost->second;

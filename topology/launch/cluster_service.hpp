@@ -44,6 +44,8 @@ class cluster_service final : public session::generation_service {
   /// The root of a trouble that showed somewhere.
   error root_cause(error first);
   void lose(const error& why);
+  /// In each direction, as the start found them.
+  std::vector<session::link_status> measured_links() const;
   void come_back();
   /// Takes news meanwhile.
   void pause(clock::duration length);

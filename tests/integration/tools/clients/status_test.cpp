@@ -78,8 +78,12 @@ BOOST_AUTO_TEST_CASE(counts_what_was_asked) {
   const json passed = wait_for_edge(one, edge, 24);
   BOOST_TEST(passed.at("messages") == 24);
   BOOST_TEST(passed.at("bytes").get<double>() > 24);
+  for (const char* ends : {"node0 -> node1", "node1 -> node0"})
+    for (const char* key : {"round_trip_seconds", "bytes_per_second"})
+      BOOST_TEST(seen.at("links").at(ends).at(key).get<double>() > 0);
   const finished text = status(one.port);
   BOOST_TEST(text.code == 0);
+  BOOST_TEST(contains(text.output, "\nnode0 -> node1 "), text.output);
   for (const std::string& part :
        std::vector<std::string>{"cedar-tiny\nready\n", edge + " ", "stage1", "node1", "2 x 200",
                                 "1 x 400", "24 generated"})

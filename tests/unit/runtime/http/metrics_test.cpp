@@ -50,4 +50,17 @@ BOOST_AUTO_TEST_CASE(say_what_every_unit_holds) {
   BOOST_TEST(has(counts.text(state, 0, 0), line("pages", encoder, "0")));
 }
 
+BOOST_AUTO_TEST_CASE(say_how_links_were_at_the_start) {
+  http::metrics counts;
+  session::service_status state;
+  BOOST_TEST(counts.text(state, 0, 0).find("cedar_link_round_trip_seconds{") == std::string::npos);
+  state.links = {{"front", "back", 0.25, 1e6}, {"back", "front", 0.25, 2e6}};
+  const std::string text = counts.text(state, 0, 0);
+  const char* there = R"({node="front",peer="back"} )";
+  const char* back = R"({node="back",peer="front"} )";
+  BOOST_TEST(has(text, "cedar_link_round_trip_seconds" + std::string(there) + "0.25"), text);
+  BOOST_TEST(has(text, "cedar_link_bytes_per_second" + std::string(there) + "1000000"), text);
+  BOOST_TEST(has(text, "cedar_link_bytes_per_second" + std::string(back) + "2000000"), text);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
