@@ -24,16 +24,10 @@ result<flow::row_block> expert_stage::answer(const flow::row_block& request) {
       model::group_by_expert(scratch_, config_.routed_experts, rows->experts, rows->weights);
   const auto& weights = layers_[request.layer - slice_.first_layer];
   const std::size_t choices = groups.rows.size();
-  const std::size_t bytes = row_bytes(row_kind::expert_outputs, config_);
-  kernels::buffer memory(choices * bytes);
+  kernels::buffer memory(choices * row_bytes(row_kind::expert_outputs, config_));
   model::run_experts({backend_, config_, scratch_}, weights, {rows->codes, rows->scales}, groups,
                      {reinterpret_cast<kernels::bf16*>(memory.data()), choices, config_.width});
-  flow::row_block answer = request;
-  answer.kind = row_kind::expert_outputs;
-  answer.rows_count = static_cast<std::uint32_t>(choices);
-  answer.row_bytes = static_cast<std::uint32_t>(bytes);
-  answer.payload = choices == 0 ? nullptr : flow::freeze(std::move(memory));
-  return answer;
+  return answer_block(row_kind::expert_outputs, request, config_, std::move(memory));
 }
 
 }  // namespace cedar::stage

@@ -290,12 +290,7 @@ result<flow::row_block> layer_stage::answer(const flow::row_block& request) {
         out = std::copy_n(cache.main_entry(position), bytes, out);
       }
   }
-  flow::row_block block = request;
-  block.kind = row_kind::gathered;
-  block.rows_count = static_cast<std::uint32_t>(count);
-  block.row_bytes = static_cast<std::uint32_t>(bytes);
-  block.payload = count == 0 ? nullptr : flow::freeze(std::move(memory));
-  return block;
+  return answer_block(row_kind::gathered, request, config_, std::move(memory));
 }
 
 result<void> layer_stage::apply(const flow::verdict& verdict) {

@@ -100,13 +100,19 @@ row_planes_out planes_of(kernels::buffer& memory, row_kind kind, std::size_t row
 flow::row_block make_block(row_kind kind, const flow::step_table& table,
                            const model::model_config& config, kernels::buffer memory) {
   flow::row_block block;
-  block.kind = kind;
   block.step = table.step;
   block.epoch = table.epoch;
   block.spans = table.spans;
+  return answer_block(kind, block, config, std::move(memory));
+}
+
+flow::row_block answer_block(row_kind kind, const flow::row_block& request,
+                             const model::model_config& config, kernels::buffer memory) {
+  flow::row_block block = request;
+  block.kind = kind;
   block.row_bytes = row_bytes(kind, config);
   block.rows_count = static_cast<std::uint32_t>(memory.bytes() / block.row_bytes);
-  if (block.rows_count > 0) block.payload = flow::freeze(std::move(memory));
+  block.payload = block.rows_count == 0 ? nullptr : flow::freeze(std::move(memory));
   return block;
 }
 

@@ -39,5 +39,8 @@ row_planes_out planes_of(kernels::buffer& memory, flow::row_kind kind, std::size
 /// A block of `kind` of the step, with as many rows as `memory` holds.
 flow::row_block make_block(flow::row_kind kind, const flow::step_table& table,
                            const model::model_config& config, kernels::buffer memory);
+/// The answer to a request: its names and spans, with as many rows of `kind` as `memory` holds.
+flow::row_block answer_block(flow::row_kind kind, const flow::row_block& request,
+                             const model::model_config& config, kernels::buffer memory);
 
 }  // namespace cedar::stage
