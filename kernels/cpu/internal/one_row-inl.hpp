@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 
 #include "kernels/cpu/internal/decode-inl.hpp"
 #include "kernels/cpu/internal/scratch.hpp"
@@ -201,13 +202,18 @@ HWY_INLINE void multiply_strips(const fp8_weight_rows& weights, const float* x, 
                                 const Sink& sink) {
   constexpr std::size_t strip = fp8_weight_rows::rows_per_scale;
   static_assert(strip == strip_outputs);
+  using order = typename weights_of<Unscaled>::order;
   scratch memory;
-  float* arranged = memory.take<float>(k);
   float* scaled = memory.take<float>(k);
-  lanes16 values[2];
-  for (std::size_t i = 0; i < k; i += block_size) {
-    load_block(x + i, values);
-    store_arranged<typename weights_of<Unscaled>::order>(values, arranged + i);
+  const float* arranged = x;
+  if constexpr (!std::is_same_v<order, ascending_order>) {
+    float* copy = memory.take<float>(k);
+    lanes16 values[2];
+    for (std::size_t i = 0; i < k; i += block_size) {
+      load_block(x + i, values);
+      store_arranged<order>(values, copy + i);
+    }
+    arranged = copy;
   }
   const exponents range = exponents_of(x, k);
   for (std::size_t o = first; o < last;) {
