@@ -15,6 +15,7 @@
 #include "runtime/text/tokenizer.hpp"
 #include "tools/cedar/bench.hpp"
 #include "tools/cedar/pipeline.hpp"
+#include "tools/cedar/sampling_arguments.hpp"
 #include "topology/launch/cluster.hpp"
 
 namespace cedar::tools {
@@ -30,6 +31,7 @@ struct options {
   bool emulate_links = false;
   std::vector<std::uint32_t> batches{1, 4, 16};
   std::vector<std::string> drafts;
+  sampling_arguments sampling;
   std::uint32_t tokens = 64;
   std::uint32_t repeat = 5;
   std::uint32_t threads = 1;
@@ -65,7 +67,7 @@ struct variant {
 /// Answers to a batch of prompts.
 struct timed_batch {
   std::vector<std::vector<token_id>> tokens;
-  double tokens_per_second = 0;  ///< after every answer has begun
+  double tokens_per_second = 0;  ///< from when every answer has begun until the first one ends
   std::uint64_t steps = 0;  ///< of all answers together, after their first tokens
   std::uint64_t verified = 0;
   std::uint64_t accepted = 0;
@@ -77,6 +79,7 @@ result<timed_batch> time_batch(session::generator& generator,
   timed_batch out;
   out.tokens.resize(requests.size());
   std::size_t begun = 0;
+  bool ended = false;
   std::optional<clock::time_point> begin;
   clock::time_point end;
   std::uint64_t counted = 0;
@@ -85,7 +88,8 @@ result<timed_batch> time_batch(session::generator& generator,
     if (row.in_prompt) return;
     if (out.tokens[index].empty()) ++begun;
     out.tokens[index].push_back(row.token);
-    if (begun < requests.size()) return;
+    if (begun < requests.size() || ended) return;
+    ended = out.tokens[index].size() == requests[index].new_tokens_max;
     end = clock::now();
     if (begin)
       ++counted;
@@ -130,7 +134,8 @@ struct measured {
 
 class spec_bench {
  public:
-  explicit spec_bench(const options& chosen) : chosen_(chosen) {}
+  explicit spec_bench(const options& chosen)
+      : chosen_(chosen), sampling_(with_seed(chosen.sampling)) {}
 
   result<void> open() {
     if (chosen_.topology.empty())
@@ -172,6 +177,8 @@ class spec_bench {
   }
 
   const std::vector<variant>& variants() const noexcept { return variants_; }
+  /// Of the first request; each has a seed of its own.
+  const flow::sampling_options& sampling() const noexcept { return sampling_; }
 
  private:
   const stage::model_source& model() const { return source_ ? *source_ : cluster_->model(); }
@@ -249,11 +256,14 @@ class spec_bench {
       out[i].prompt = prompts_[(std::size_t{round} * batch + i) % prompts_.size()];
       out[i].new_tokens_max = chosen_.tokens;
       out[i].ignore_eos = true;
+      out[i].sampling = sampling_;
+      out[i].sampling.seed += std::uint64_t{round} * batch + i;
     }
     return out;
   }
 
   const options& chosen_;
+  flow::sampling_options sampling_;
   std::unique_ptr<kernels::backend> backend_;
   std::unique_ptr<stage::model_source> source_;
   const topology::cluster* cluster_ = nullptr;  ///< the first variant's
@@ -285,8 +295,12 @@ result<void> run(const options& chosen) {
                     {"topology", chosen.topology.string()},
                     {"emulated_links", chosen.emulate_links},
                     {"tokens", chosen.tokens},
+                    {"temperature", bench.sampling().temperature},
+                    {"seed", bench.sampling().seed},
                     {"repeat", chosen.repeat},
                     {"batches", ordered_json::array()}};
+  if (!chosen.json && bench.sampling().temperature > 0)
+    fmt::print("temperature {}, seed {}\n", bench.sampling().temperature, bench.sampling().seed);
   for (const std::uint32_t batch : chosen.batches) {
     const auto all = bench.run(batch);
     if (!all) return fail(all.error().with(fmt::format("batch {}", batch)));
@@ -320,6 +334,7 @@ void add_bench_spec(CLI::App& bench, int& exit_code) {
                    "Settings to compare with off, separated by commas (default: some of fixed:K, "
                    "and auto)")
       ->delimiter(',');
+  add_sampling_options(*command, chosen->sampling);
   command->add_option("--tokens", chosen->tokens, "Tokens of each answer (default: 64)")
       ->check(CLI::Range(2U, 1U << 20));
   command->add_option("--threads", chosen->threads, "Threads that compute (default: 1)")
