@@ -111,7 +111,7 @@ void step_scheduler::begin_with(request_state& request, const prefix_match& matc
   request.prefill_end = size32(request.tokens);
   request.scheduled = request.begin;
   request.followed = false;
-  request.awaits_draft = false;
+  request.drafts_after.reset();
   request.drafted.clear();
   request.confidences.clear();
 }

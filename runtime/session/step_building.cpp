@@ -3,11 +3,22 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace cedar::session {
 
+/// Steps whose drafts are on their way. They keep their place among the steps in flight: who waits
+/// for it would else begin a step alone, moments before the others can go on, and requests would
+/// fall apart into more and smaller steps than may be in flight.
+std::size_t step_scheduler::steps_drafting() const {
+  std::set<step_id> steps;
+  for (const auto& [id, request] : active_)
+    if (request.drafts_after && !request.cancelled) steps.insert(*request.drafts_after);
+  return steps.size();
+}
+
 std::uint32_t step_scheduler::runnable_rows(const request_state& request) const noexcept {
-  if (request.cancelled || request.awaits_draft) return 0;
+  if (request.cancelled || request.drafts_after) return 0;
   const std::uint64_t held =
       std::min({std::uint64_t{request.tokens.size()}, kv_.positions(request.kv.granules()),
                 rows_before_images(request)});
@@ -151,7 +162,7 @@ void step_scheduler::add_span(flow::step_table& table, request_id id, request_st
 
 std::optional<flow::step_table> step_scheduler::next_step(bool images) {
   holds_images_ = !images;
-  if (in_flight_.size() >= limits_.steps_in_flight) return std::nullopt;
+  if (in_flight_.size() + steps_drafting() >= limits_.steps_in_flight) return std::nullopt;
   admit();
   beginning_images_.clear();
   flow::step_table table;

@@ -129,7 +129,7 @@ void step_scheduler::grow(flow::verdict& verdict) {
 
 result<void> step_scheduler::offer(const flow::draft& offered) {
   const auto found = active_.find(offered.request);
-  if (found == active_.end() || !found->second.awaits_draft) return {};
+  if (found == active_.end() || !found->second.drafts_after) return {};
   request_state& request = found->second;
   if (offered.position + 1 < request.tokens.size()) return {};
   const auto exists = [this](token_id token) {
@@ -141,7 +141,7 @@ result<void> step_scheduler::offer(const flow::draft& offered) {
       !std::ranges::all_of(offered.tokens, exists))
     return fail(errc::mismatch, "a draft for request " + std::to_string(offered.request.value) +
                                     " does not answer what was asked for");
-  request.awaits_draft = false;
+  request.drafts_after.reset();
   request.drafted = offered.tokens;
   const std::size_t useful = useful_drafts(request);
   request.drafted.resize(std::min(offered.tokens.size(), useful));

@@ -123,7 +123,8 @@ class step_scheduler {
   /// capacity (the queue is full).
   result<std::vector<request_id>> submit(const std::vector<generation_request>& requests);
 
-  /// The next step, or nothing: no rows to run, or as many steps in flight as allowed. With
+  /// The next step, or nothing: no rows to run, or as many steps in flight as allowed, those whose
+  /// drafts are awaited included. With
   /// `images` false no image begins in it: whoever embeds them has no room now, so requests stop
   /// before their next image, and all others go on.
   std::optional<flow::step_table> next_step(bool images = true);
@@ -190,7 +191,8 @@ class step_scheduler {
     std::uint32_t steps_in_flight = 0;  ///< that have rows of it
     kv_holding kv;  ///< from admission on for all of `tokens`
     bool followed = false;  ///< the drafter has the last rows before `scheduled`
-    bool awaits_draft = false;  ///< an order is out: no step before its answer
+    /// Whose verdict brought the order that is out: no step before its answer.
+    std::optional<step_id> drafts_after;
     std::vector<token_id> drafted;  ///< after `tokens`; for the next step
     /// Of an answered order until the draft is settled, for the policy: of each token that could
     /// have been drafted, 0 for one that was not. Empty: no order was answered.
@@ -219,6 +221,7 @@ class step_scheduler {
   bool progress_is_safe(const request_state& request, const prefix_match& match) const;
   bool take_kv(kv_holding& to, std::uint64_t granules);
   void keep_prefix(request_state& request, flow::commitment& ended);
+  std::size_t steps_drafting() const;
   std::uint32_t runnable_rows(const request_state& request) const noexcept;
   std::uint64_t rows_before_images(const request_state& request) const noexcept;
   std::uint32_t useful_drafts(const request_state& request) const noexcept;

@@ -183,7 +183,7 @@ void step_scheduler::order_drafts(step_outcome& outcome) {
       !policy_->wants_drafts(static_cast<std::uint32_t>(outcome.orders.size())))
     outcome.orders.clear();
   for (const flow::draft_order& order : outcome.orders)
-    active_.at(order.request).awaits_draft = true;
+    active_.at(order.request).drafts_after = outcome.verdict.step;
 }
 
 void step_scheduler::free_cancelled(flow::verdict& verdict) {

@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(leave_a_row_to_everybody_else) {
 }
 
 BOOST_AUTO_TEST_CASE(take_only_kv_that_nobody_holds) {
-  drafted_request one({.kv_granule = 2, .kv_granules = 3}, 4);
+  drafted_request one({.steps_in_flight = 2, .kv_granule = 2, .kv_granules = 3}, 4);
   one.choose(one.step(), {7});
   generation_request other;
   other.prompt = {4};
@@ -176,6 +176,31 @@ BOOST_AUTO_TEST_CASE(end_before_an_image) {
   one.choose(one.step(), {7});
   BOOST_REQUIRE(one.core.offer({one.id, 2, {8, 40, 9}}));
   BOOST_TEST(one.step().tokens == (std::vector<token_id>{7, 8}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(keep_the_place_of_their_step_for_all_who_can_go_on) {
+  const auto begin_two = [](drafted_request& first) {
+    const flow::step_table table = first.step();
+    generation_request ask;
+    ask.prompt = {4, 5};
+    BOOST_REQUIRE(first.core.submit({ask}));
+    first.step();
+    BOOST_REQUIRE(first.core.submit({ask}));
+    BOOST_TEST(!first.core.next_step());
+    BOOST_TEST(first.choose(table, {7}).orders.size() == 1U);
+    BOOST_TEST(!first.core.next_step());
+  };
+  drafted_request drafted({.steps_in_flight = 2});
+  begin_two(drafted);
+  BOOST_REQUIRE(drafted.core.offer({drafted.id, 2, {8}}));
+  BOOST_TEST(drafted.step().tokens == (std::vector<token_id>{7, 8, 4, 5}),
+             boost::test_tools::per_element());
+
+  drafted_request cancelled({.steps_in_flight = 2});
+  begin_two(cancelled);
+  cancelled.core.cancel(cancelled.id);
+  BOOST_TEST(cancelled.step().tokens == (std::vector<token_id>{4, 5}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(that_come_late_are_ignored_and_wrong_ones_refused) {

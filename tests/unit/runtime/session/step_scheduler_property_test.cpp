@@ -5,6 +5,7 @@
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <optional>
 #include <random>
 #include <set>
 
@@ -90,11 +91,11 @@ class random_run {
     std::uint32_t decoder_rows = 0;
     std::uint32_t preemptions = 0;
     std::uint32_t skipped = 0;  ///< rows before the replay of a prefix
-    bool awaits_draft = false;
+    std::optional<step_id> drafts_after{};  ///< whose verdict brought the order that is out
     std::vector<token_id> drafted{};  ///< that the next step may verify
 
     bool waits_for_rows() const {
-      return scheduled < prefill_end || (steps_in_flight == 0 && !awaits_draft);
+      return scheduled < prefill_end || (steps_in_flight == 0 && !drafts_after);
     }
   };
 
@@ -160,8 +161,16 @@ class random_run {
     return out;
   }
 
+  /// Steps that have verdicts, and drafts that somebody waits for.
+  std::size_t steps_drafting() const {
+    std::set<step_id> out;
+    for (const auto& [id, one] : requests_)
+      if (one.drafts_after) out.insert(*one.drafts_after);
+    return out.size();
+  }
+
   void start() {
-    const std::size_t in_flight = core_->steps_in_flight();
+    const std::size_t in_flight = core_->steps_in_flight() + steps_drafting();
     const auto oldest = std::ranges::find_if(requests_, [](auto& r) { return !r.second.finished; });
     const bool answering = std::ranges::any_of(requests_, [](const auto& entry) {
       return !entry.second.finished && entry.second.scheduled >= entry.second.prefill_end;
@@ -179,7 +188,7 @@ class random_run {
     }
     BOOST_REQUIRE_EQUAL(core_->steps_in_flight(), pipeline_->steps());
     // Whatever else waits for KV or for room: the oldest goes on.
-    if (in_flight == 0 && oldest != requests_.end() && !oldest->second.awaits_draft)
+    if (in_flight == 0 && oldest != requests_.end() && !oldest->second.drafts_after)
       BOOST_REQUIRE_GT(oldest->second.steps_in_flight, 0U);
     if (answering) BOOST_REQUIRE_LE(prompt_rows, limits_.prefill_rows);
     if (scarce_) return;
@@ -207,7 +216,7 @@ class random_run {
       BOOST_REQUIRE(seen.insert(span.request).second);
       if (one.scheduled >= one.prefill_end) {
         BOOST_REQUIRE_EQUAL(prompt_rows, 0U);
-        BOOST_REQUIRE(!one.awaits_draft);
+        BOOST_REQUIRE(!one.drafts_after);
         BOOST_REQUIRE_LE(span.rows_count, 1 + one.drafted.size());
         one.drafted.clear();
         BOOST_REQUIRE_EQUAL(one.steps_in_flight, 0U);
@@ -279,7 +288,7 @@ class random_run {
     }
     check_verdict(table, outcome->verdict);
     pipeline_->apply(outcome->verdict);
-    check_orders(outcome->orders);
+    check_orders(table.step, outcome->orders);
   }
 
   void take_event(const row_event& event, const flow::proposal& proposal, std::size_t row) {
@@ -329,15 +338,15 @@ class random_run {
   }
 
   /// Of requests that go on with a token that has no row yet, and could use more than one.
-  void check_orders(const std::vector<flow::draft_order>& orders) {
+  void check_orders(step_id step, const std::vector<flow::draft_order>& orders) {
     for (const flow::draft_order& order : orders) {
       tracked& one = requests_.at(order.request);
-      BOOST_REQUIRE(!one.finished && !one.awaits_draft);
+      BOOST_REQUIRE(!one.finished && !one.drafts_after);
       BOOST_REQUIRE_EQUAL(one.steps_in_flight, 0U);
       BOOST_REQUIRE_EQUAL(order.position, one.scheduled);
       BOOST_REQUIRE_EQUAL(order.last, one.events.back().token);
       BOOST_REQUIRE(order.tokens_max > 0 && order.tokens_max <= limits_.draft_tokens_max);
-      one.awaits_draft = true;
+      one.drafts_after = step;
       orders_.push_back(order);
     }
   }
@@ -351,7 +360,7 @@ class random_run {
     if (policy_) policy_->drafts_took(1, number(0, 3));
     flow::draft made{order.request, order.position, {}, {}};
     // Its answer may come after the request was computed anew, and got another.
-    const bool late = !one.awaits_draft || order.position != one.scheduled;
+    const bool late = !one.drafts_after || order.position != one.scheduled;
     if (!late) {
       std::vector<token_id> ids = pipeline_->ids(order.request);
       ids.push_back(order.last);
@@ -366,7 +375,7 @@ class random_run {
     }
     BOOST_REQUIRE(core_->offer(made));
     if (late) return;
-    one.awaits_draft = false;
+    one.drafts_after.reset();
     one.drafted = made.tokens;
   }
 
@@ -375,7 +384,7 @@ class random_run {
     BOOST_REQUIRE_EQUAL(one.steps_in_flight, 0U);
     ++one.preemptions;
     one.scheduled = 0;
-    one.awaits_draft = false;
+    one.drafts_after.reset();
     one.drafted.clear();
     const auto answers = std::ranges::count(one.events, false, &expected_run::event::in_prompt);
     one.prefill_end = static_cast<std::uint32_t>(one.ask.prompt.size() + answers);
