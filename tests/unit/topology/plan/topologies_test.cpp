@@ -1,7 +1,10 @@
 // Goal: the topologies that cedar ships are sound, and do what they are there to show.
 // Method: each file in configs/topologies is planned for the checkpoint that it names.
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
+#include <utility>
+#include <variant>
 
 #include "tests/unit/topology/plan/support.hpp"
 #include "topology/plan/memory.hpp"
@@ -94,6 +97,26 @@ BOOST_AUTO_TEST_CASE(the_release_fits_five_hosts) {
   }
   for (const edge_plan& edge : p.edges())
     if (edge.crosses()) BOOST_TEST((p.link(edge.from, edge.to) != nullptr), edge.name);
+}
+
+BOOST_AUTO_TEST_CASE(the_release_fits_gpus_with_layers_on_each) {
+  for (const auto& [file, gpus] : {std::pair{"eight-gpus.yaml", 8}, {"sixteen-gpus.yaml", 16}}) {
+    const plan p = shipped(folder / "released" / file);
+    const std::vector<memory_need> needs = memory_of_devices(p, largest_load(p));
+    int with_layers = 0;
+    for (const device_plan& device : p.devices()) {
+      BOOST_TEST_REQUIRE(device.memory.has_value());
+      BOOST_TEST(needs[device.id.value].total() <= *device.memory, device.name);
+      const bool layers = std::ranges::any_of(p.units(), [&](const unit_plan& unit) {
+        return unit.device == device.id && std::holds_alternative<stage_role>(unit.role);
+      });
+      BOOST_TEST((device.kind == device_kind::cuda) == layers, device.name);
+      with_layers += layers ? 1 : 0;
+    }
+    BOOST_TEST(with_layers == gpus, file);
+    for (const edge_plan& edge : p.edges())
+      if (edge.crosses()) BOOST_TEST((p.link(edge.from, edge.to) != nullptr), edge.name);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
