@@ -50,9 +50,12 @@ function(cedar_add_test name)
     set(ARG_TIMEOUT 900)  # a guard against hangs: sanitizers take thirty times as long
   endif()
   set_tests_properties(${ARG_LABEL}.${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+  # What is long begins first, so that the rest fills the other cores. Integration tests start processes and watch
+  # deadlines: one at a time, beside others that use a core each.
   if(ARG_LABEL STREQUAL integration)
-    # They start processes and watch deadlines: not beside other tests.
-    set_tests_properties(${ARG_LABEL}.${name} PROPERTIES RUN_SERIAL TRUE)
+    set_tests_properties(${ARG_LABEL}.${name} PROPERTIES RESOURCE_LOCK processes COST 1000)
+  elseif(ARG_LABEL MATCHES "^(sim|golden)$")
+    set_tests_properties(${ARG_LABEL}.${name} PROPERTIES COST 100)
   endif()
 endfunction()
 
