@@ -7,6 +7,7 @@
 
 #include "runtime/model/manifest.hpp"
 #include "runtime/stage/row_layout.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/unit/runtime/stage/split_pipeline.hpp"
 
 using namespace cedar;
@@ -110,7 +111,7 @@ BOOST_AUTO_TEST_CASE(give_the_bits_of_one_stage) {
 
 BOOST_AUTO_TEST_CASE(give_the_bits_of_one_stage_in_random_slices) {
   std::mt19937 random(20261201);
-  for (int round = 0; round < 16; ++round) {
+  for (int round = 0; round < seeds_count(16); ++round) {
     const auto cut = static_cast<std::uint32_t>(random() % (layers - 1));
     const std::set<std::uint32_t> gather =
         random() % 2 == 0 ? std::set<std::uint32_t>{2, 4, 6} : std::set<std::uint32_t>{};

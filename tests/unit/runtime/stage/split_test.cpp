@@ -6,6 +6,7 @@
 
 #include "runtime/stage/row_layout.hpp"
 #include "runtime/stage/shared_blocks.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/unit/runtime/stage/split_pipeline.hpp"
 
 using namespace cedar;
@@ -76,6 +77,7 @@ BOOST_AUTO_TEST_CASE(exact_rows_are_those_of_the_local_engine) {
     BOOST_TEST(same(run.logits.at({request_id{1}, row}), expected(false)[row]));
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("values"))
 BOOST_AUTO_TEST_CASE(every_cut_in_both_split_modes_and_both_prefill_modes) {
   for (std::uint32_t cut = 0; cut + 1 < layers; ++cut)
     for (const bool gather : {false, true})
@@ -88,7 +90,7 @@ BOOST_AUTO_TEST_CASE(every_cut_in_both_split_modes_and_both_prefill_modes) {
 
 BOOST_AUTO_TEST_CASE(random_placements_of_many_stages) {
   std::mt19937 random(20261129);
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < seeds_count(24); ++round) {
     std::set<std::uint32_t> cuts;
     const std::size_t count = 2 + random() % 10;
     while (cuts.size() < count) cuts.insert(static_cast<std::uint32_t>(random() % (layers - 1)));
