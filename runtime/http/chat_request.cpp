@@ -1,7 +1,6 @@
 #include "runtime/http/chat_request.hpp"
 
 #include "runtime/text/chat_json.hpp"
-#include "runtime/text/completion_stream.hpp"
 
 namespace cedar::http {
 
@@ -25,13 +24,6 @@ void read_thinking(body_reader& body, text::prompt_options& frame) {
   frame.mode = type == "enabled" ? text::chat_mode::thinking : text::chat_mode::chat;
 }
 
-/// Whether a call that begins so is read as one of `name`: markup in a name would end it.
-bool reads_as_call(const text::tool_name& name) {
-  const auto deltas = text::completion_stream(text::chat_mode::chat).push(text::begun_call(name));
-  return !deltas.empty() && deltas.front().kind == text::delta_kind::call_begin &&
-         deltas.front().name.qualified() == name.qualified();
-}
-
 /// The tool that the answer has to call, if one is named.
 std::optional<text::tool_name> read_tool_choice(body_reader& body, const json& choice,
                                                 const std::vector<text::tool_definition>& tools) {
@@ -46,13 +38,9 @@ std::optional<text::tool_name> read_tool_choice(body_reader& body, const json& c
                  R"({"name": NAME}})");
     return std::nullopt;
   }
-  for (const text::tool_definition& tool : tools) {
-    if (tool.name.qualified() != name.get_ref<const std::string&>()) continue;
-    if (reads_as_call(tool.name)) return tool.name;
-    body.mistake("tool_choice", "'tool_choice' names a function whose name is markup of calls");
-    return std::nullopt;
-  }
-  body.mistake("tool_choice", "'tool_choice' names no function of 'tools'");
+  for (const text::tool_definition& tool : tools)
+    if (tool.name.qualified() == name.get_ref<const std::string&>()) return tool.name;
+  body.mistake("tool_choice.function.name", "'tool_choice' names no function of 'tools'");
   return std::nullopt;
 }
 
@@ -62,7 +50,7 @@ void read_tools(body_reader& body, chat_ask& ask) {
   std::vector<text::tool_definition> tools;
   if (const json* list = body.find("tools"); list != nullptr && *list != json::array()) {
     auto read = text::read_tools(*list);
-    if (!read) return body.mistake("tools", read.error().message);
+    if (!read) return body.mistake(read.error().path, read.error().message);
     tools = std::move(*read);
   }
   if (choice != nullptr) ask.frame.calling = read_tool_choice(body, *choice, tools);
@@ -99,7 +87,7 @@ api_result<chat_ask> parse_chat(std::string_view text) {
     if (read)
       out.messages = std::move(*read);
     else
-      reader.mistake("messages", read.error().message);
+      reader.mistake(read.error().path, read.error().message);
   } else {
     reader.mistake("messages", "'messages' is missing");
   }

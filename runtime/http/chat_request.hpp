@@ -14,7 +14,8 @@ struct chat_ask : generation_ask {
   text::prompt_options frame;
 };
 
-/// Errors: 400.
+/// Errors: 400, with the path of what is wrong as param: "tools[1].function.name",
+/// "messages[2].content[0].image_url.url".
 api_result<chat_ask> parse_chat(std::string_view body);
 
 }  // namespace cedar::http

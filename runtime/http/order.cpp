@@ -65,7 +65,7 @@ api_result<generation_order> order_maker::make(const completion_ask& ask) const 
 
 api_result<generation_order> order_maker::make(const chat_ask& ask) const {
   const auto pieces = text::encode_prompt(ask.messages, ask.frame);
-  if (!pieces) return tl::unexpected(bad_request(pieces.error().message, "messages"));
+  if (!pieces) return tl::unexpected(bad_request(pieces.error().message, pieces.error().path));
   auto tokens = text::tokenize(vocabulary_, *pieces);
   if (!tokens) return tl::unexpected(bad_request(tokens.error().message, "messages"));
   auto images = read_images(ask, limits_, *tokens);

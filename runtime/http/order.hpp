@@ -56,10 +56,10 @@ class order_maker {
       : model_(model), vocabulary_(vocabulary), limits_(limits) {}
 
   /// Errors: 404 (another model), 400 (a prompt that does not fit the context or the vocabulary,
-  /// or names the image token; images as read_images() refuses them; a prompt and an answer that
-  /// the context, or all KV there is, could not hold; sampling options beyond their rules; scores
-  /// of a prompt that is not run exactly). An answer that the client did not limit is limited to
-  /// what fits.
+  /// or names the image token; messages as encode_prompt() refuses them, and images as
+  /// read_images() refuses them; a prompt and an answer that the context, or all KV there is, could
+  /// not hold; sampling options beyond their rules; scores of a prompt that is not run exactly). An
+  /// answer that the client did not limit is limited to what fits.
   api_result<generation_order> make(const completion_ask& ask) const;
   api_result<generation_order> make(const chat_ask& ask) const;
 

@@ -22,7 +22,7 @@ inline constexpr std::uint64_t image_pixels_max = image::image_limits{}.pixels_m
 /// An image file and its place.
 struct sent_image {
   std::vector<std::byte> file;
-  std::string path;  ///< the member of the body: "messages[0].content[1].image_url"
+  std::string path;  ///< the member of the body: "messages[0].content[1].image_url.url"
   std::uint32_t position = 0;  ///< of its span in the prompt
 };
 

@@ -69,7 +69,8 @@ struct tool_call {
 struct content_image {
   std::size_t offset = 0;  ///< bytes of the content before it
   std::string url;  ///< as the message has it
-  std::string path;  ///< where the message has it, for errors: "messages[0].content[1].image_url"
+  /// Where the request has it, for errors: "messages[0].content[1].image_url.url"; or none.
+  std::string path;
 };
 
 /// Members that do not belong to the role must be as they are by default.
@@ -91,6 +92,8 @@ struct chat_message {
 
   /// User; assistant for `title`. The message is the last or an answer to the task follows.
   std::optional<quick_task> task;
+
+  std::string path;  ///< where the request has it, for errors: "messages[2]"; empty: by its index
 };
 
 }  // namespace cedar::text

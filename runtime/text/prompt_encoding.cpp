@@ -83,14 +83,13 @@ ordered_json schema_of(const tool_definition& tool) {
 
 /// The object that `written` is, directly or as JSON in a string or in a string in a string. A
 /// string that is none of these is the parameter "arguments".
-result<ordered_json> parameters_of(const ordered_json& written) {
+member_result<ordered_json> parameters_of(const ordered_json& written) {
   ordered_json decoded = written;
   for (int round = 0; round < 2 && decoded.is_string(); ++round) {
     const auto& text = decoded.get_ref<const std::string&>();
     if (!is_json(text)) break;
     ordered_json inner = ordered_json::parse(text);
-    if (!json_levels_within_bounds(inner))
-      return fail(errc::invalid_argument, "arguments are nested too deeply");
+    if (!json_levels_within_bounds(inner)) return invalid("", "nested too deeply");
     decoded = std::move(inner);
   }
   if (decoded.is_object()) return decoded;
@@ -107,12 +106,12 @@ class renderer {
       if (asks(i)) last_asking_ = i;
   }
 
-  result<std::vector<prompt_piece>> render() {
+  member_result<std::vector<prompt_piece>> render() {
     if (options_.context_messages == 0) write_.control(control::begin_of_sequence);
     for (std::size_t i = 0; i < turns_.size(); ++i) {
       if (turns_[i].index < options_.context_messages) continue;
-      if (const result<void> rendered = turn(i); !rendered)
-        return fail(rendered.error().with(message_path(turns_[i].index)));
+      if (const member_result<void> rendered = turn(i); !rendered)
+        return invalid(rendered.error().in(turns_[i].path));
     }
     if (options_.calling) {
       write_.text(blank_line);
@@ -130,7 +129,7 @@ class renderer {
     return turns_[i].role == chat_role::user || (turns_[i].role == chat_role::system && i > 0);
   }
 
-  result<void> turn(std::size_t i) {
+  member_result<void> turn(std::size_t i) {
     const chat_turn& turn = turns_[i];
     const chat_message& message = *turn.message;
     if (turn.role == chat_role::system || (i == 0 && thinking())) write_.control(control::system);
@@ -144,7 +143,7 @@ class renderer {
     } else if (turn.role == chat_role::latest_reminder) {
       write_.control(control::latest_reminder);
       write_.text(message.content);
-    } else if (const result<void> rendered = assistant(message, i); !rendered) {
+    } else if (const member_result<void> rendered = assistant(message, i); !rendered) {
       return rendered;
     }
     transition(i);
@@ -192,14 +191,14 @@ class renderer {
     write_.text(text.substr(done));
   }
 
-  result<void> assistant(const chat_message& message, std::size_t i) {
+  member_result<void> assistant(const chat_message& message, std::size_t i) {
     const bool answers_task = i > 0 && turns_[i - 1].message->task.has_value();
     if (thinking() && !answers_task && (keep_reasoning_ || is_after_last_asking(i))) {
       write_.text(message.reasoning);
       write_.control(control::think_end);
     }
     write_.text(message.content);
-    if (const result<void> rendered = calls(message.tool_calls); !rendered) return rendered;
+    if (const member_result<void> rendered = calls(message.tool_calls); !rendered) return rendered;
     if (!message.continued) write_.control(control::end_of_sequence);
     return {};
   }
@@ -215,13 +214,14 @@ class renderer {
     write_.text("\">\n");
   }
 
-  result<void> calls(const std::vector<tool_call>& calls) {
+  member_result<void> calls(const std::vector<tool_call>& calls) {
     if (calls.empty()) return {};
     write_.text(blank_line);
     begin_calls();
-    for (const tool_call& call : calls) {
-      const result<ordered_json> parameters = parameters_of(call.arguments);
-      if (!parameters) return fail(parameters.error().with("call " + call.name.qualified()));
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      const tool_call& call = calls[i];
+      const member_result<ordered_json> parameters = parameters_of(call.arguments);
+      if (!parameters) return invalid(parameters.error().in(arguments_path(i)));
       begin_call(call.name);
       if (parameters->empty()) write_.text("\n");
       for (const auto& [key, value] : parameters->items()) parameter(key, value);
@@ -274,22 +274,22 @@ class renderer {
 
 }  // namespace
 
-result<std::vector<prompt_piece>> encode_prompt(std::span<const chat_message> messages,
-                                                const prompt_options& options) {
+member_result<std::vector<prompt_piece>> encode_prompt(std::span<const chat_message> messages,
+                                                       const prompt_options& options) {
   if (options.effort < 1 || options.effort > effort_max)
-    return fail(errc::invalid_argument, "reasoning effort " + std::to_string(options.effort) +
-                                            ": must be 1 to " + std::to_string(effort_max));
+    return invalid("reasoning_effort",
+                   std::to_string(options.effort) + ": must be 1 to " + std::to_string(effort_max));
   if (options.context_messages >= messages.size())
-    return fail(errc::invalid_argument, "there are no messages to encode");
-  const result<std::vector<chat_turn>> turns = make_turns(messages, options);
-  if (!turns) return fail(turns.error());
+    return invalid("messages", "there are none to encode");
+  const member_result<std::vector<chat_turn>> turns = make_turns(messages, options);
+  if (!turns) return invalid(turns.error());
   if (options.calling) {
     const chat_turn& last = turns->back();
     const bool begins = last.role != chat_role::assistant && !last.message->task;
     if (!begins || options.mode == chat_mode::thinking)
-      return fail(errc::invalid_argument,
-                  "an answer that begins with a call of " + options.calling->qualified() +
-                      (begins ? " has no reasoning" : " cannot follow the last message"));
+      return invalid("tool_choice",
+                     "an answer that begins with a call of " + options.calling->qualified() +
+                         (begins ? " has no reasoning" : " cannot follow the last message"));
   }
   const bool keep = options.keep_reasoning ||
                     std::any_of(messages.begin(), messages.end(),

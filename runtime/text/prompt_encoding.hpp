@@ -21,6 +21,7 @@
 #include "runtime/base/ids.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/text/chat.hpp"
+#include "runtime/text/member_error.hpp"
 #include "runtime/text/tokenizer.hpp"
 
 namespace cedar::text {
@@ -52,13 +53,13 @@ std::string begun_call(const tool_name& calling);
 /// The prompt that asks for the next message after `messages`; in thinking mode the answer begins
 /// with reasoning, unless the last message is `continued` or has a task.
 ///
-/// Errors: invalid_argument, naming the message by index: nothing to render, effort outside
-/// 1..100, members that do not belong to the role, a task that is not answered or on the wrong
-/// role, `continued` before the last message, `calling` where no answer begins or one begins with
-/// reasoning, arguments that are neither object nor string, JSON
-/// nested too deeply, text that is not UTF-8, an image within a character or beyond the content.
-result<std::vector<prompt_piece>> encode_prompt(std::span<const chat_message> messages,
-                                                const prompt_options& options);
+/// Errors, by the request's member ("messages[1].task"; "tool_choice" for `calling`): nothing to
+/// render, effort outside 1..100, members that do not belong to the role, a task that is not
+/// answered or on the wrong role, `continued` before the last message, `calling` where no answer
+/// begins or one begins with reasoning, arguments that are neither object nor string, JSON nested
+/// too deeply, text that is not UTF-8, an image within a character or beyond the content.
+member_result<std::vector<prompt_piece>> encode_prompt(std::span<const chat_message> messages,
+                                                       const prompt_options& options);
 
 /// The images of the prompt that encode_prompt() makes, in the order of their placeholders.
 std::vector<const content_image*> images_of(std::span<const chat_message> messages,

@@ -9,29 +9,28 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/base/result.hpp"
 #include "runtime/text/chat.hpp"
+#include "runtime/text/member_error.hpp"
 #include "runtime/text/prompt_encoding.hpp"
 
 namespace cedar::text {
 
-inline tl::unexpected<error> invalid(std::string text) {
-  return fail(errc::invalid_argument, std::move(text));
-}
-
 struct chat_turn {
   const chat_message* message = nullptr;  ///< the first one of the turn
   std::size_t index = 0;  ///< of that message
+  std::string path;  ///< of that message, for errors
   chat_role role = chat_role::user;  ///< never tool: results are part of a user's turn
   std::vector<const chat_message*> parts;  ///< user: all messages of the turn, in order
 };
 
 /// Turns of `messages`, in which they must remain alive. No turn crosses the end of the context.
 /// Errors: those of encode_prompt().
-result<std::vector<chat_turn>> make_turns(std::span<const chat_message> messages,
-                                          const prompt_options& options);
+member_result<std::vector<chat_turn>> make_turns(std::span<const chat_message> messages,
+                                                 const prompt_options& options);
 
 /// "messages[3]", for errors.
 std::string message_path(std::size_t index);
+/// "tool_calls[0].function.arguments"
+std::string arguments_path(std::size_t call);
 
 }  // namespace cedar::text

@@ -3,13 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/result.hpp"
+#include "runtime/text/member_error.hpp"
 
 namespace cedar::text::internal {
 
 /// `schema`, of bounded depth, must be an object that describes an object. Known keywords must have
-/// values of their kind, all the way down; unknown ones are left alone. Errors: invalid_argument,
-/// with the path of the wrong one.
-result<void> check_parameters(const nlohmann::ordered_json& schema);
+/// values of their kind, all the way down; unknown ones are left alone. Errors: the path
+/// begins with "parameters".
+member_result<void> check_parameters(const nlohmann::ordered_json& schema);
 
 }  // namespace cedar::text::internal

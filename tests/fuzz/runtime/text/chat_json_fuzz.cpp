@@ -31,7 +31,7 @@ fuzz_material fuzz_corpus() {
 {"role":"latest_reminder","content":"noon"},{"role":"system","content":"b"},
 {"role":"assistant","content":"z","wo_eos":true}])"},
       {R"({"role":"user","content":"<think>"},)",
-       R"({"role":"tool","content":"t"},)",
+       R"({"role":"tool","tool_call_id":"c1","content":"t"},)",
        R"({"role":"system","content":""},)",
        R"({"role":"assistant","content":"b"},)",
        R"("task":"title",)",

@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(are_fetched_from_hosts_that_are_named_and_from_no_other) {
     const http_reply reply = one.ask(chat({message_with_images({url}, "a")}));
     BOOST_TEST(reply.status == 400, url);
     const json error = json::parse(reply.body)["error"];
-    BOOST_TEST(error["param"] == "messages[0].content[0].image_url");
+    BOOST_TEST(error["param"] == "messages[0].content[0].image_url.url");
     BOOST_TEST(contains(error["message"].get<std::string>(), text), url << ": " << reply.body);
   }
   BOOST_TEST(metric(one.port, "cedar_answers_open") == 0);

@@ -57,7 +57,8 @@ BOOST_AUTO_TEST_CASE(are_refused_by_name_and_leave_nothing) {
     BOOST_TEST_CONTEXT(url.substr(0, 60)) {
       const http_reply reply = one.ask(chat({message_with_images({url}, "a")}));
       BOOST_TEST(reply.status == 400);
-      BOOST_TEST(json::parse(reply.body)["error"]["param"] == "messages[0].content[0].image_url");
+      BOOST_TEST(json::parse(reply.body)["error"]["param"] ==
+                 "messages[0].content[0].image_url.url");
     }
   }
   json system = message_with_images({data_url(image_bytes("rgb.png"))}, "a");
@@ -83,7 +84,7 @@ BOOST_AUTO_TEST_CASE(need_a_model_that_reads_them) {
       exchange(text.port, "POST", "/v1/chat/completions",
                chat({message_with_images({data_url(image_bytes("rgb.png"))}, "a")}).dump());
   BOOST_TEST(reply.status == 400);
-  BOOST_TEST(json::parse(reply.body)["error"]["param"] == "messages[0].content[0].image_url");
+  BOOST_TEST(json::parse(reply.body)["error"]["param"] == "messages[0].content[0].image_url.url");
   BOOST_TEST(contains(reply.body, "reads no images"), reply.body);
 }
 

@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(refuses_images_where_no_vision_is_placed) {
   const http_reply reply = ask(one, question(0));
   BOOST_TEST(reply.status == 400);
   const json error = json::parse(reply.body).at("error");
-  BOOST_TEST(error.at("param") == "messages[0].content[0].image_url");
+  BOOST_TEST(error.at("param") == "messages[0].content[0].image_url.url");
   BOOST_TEST(contains(error.at("message").get<std::string>(),
                       "add vision: {device: DEVICE} to its units"));
 }

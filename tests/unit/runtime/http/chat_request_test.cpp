@@ -115,19 +115,20 @@ BOOST_AUTO_TEST_CASE(refuses_tool_choices_that_cannot_be) {
   const auto named = [](const std::string& name) {
     return R"(, "tool_choice": {"type": "function", "function": {"name": ")" + name + R"("}})";
   };
-  const auto named_tool = [&](const std::string& name) {
-    return R"(, "tools": [{"type": "function", "function": {"name": ")" + name + R"("}}])" +
-           named(name);
+  const std::string unknown = "tool_choice.function.name";
+  const std::pair<std::string, std::string> cases[] = {
+      {tools + named("leap"), unknown},
+      {named("look"), unknown},
+      {tools + named(R"(look\n)"), unknown},
+      {tools + R"(, "tool_choice": "look")", "tool_choice"},
+      {tools + R"(, "tool_choice": {"type": "function"})", "tool_choice"},
+      {tools + R"(, "tool_choice": 7)", "tool_choice"},
+      {tools + named("look") + R"(, "thinking": {"type": "enabled"})", "tool_choice"},
   };
-  for (const std::string& wrong :
-       {tools + named("leap"), named("look"), tools + R"(, "tool_choice": "look")",
-        tools + R"(, "tool_choice": {"type": "function"})", tools + R"(, "tool_choice": 7)",
-        tools + named("look") + R"(, "thinking": {"type": "enabled"})",
-        // Names that would not come back as they are.
-        named_tool(R"(\">)"), named_tool(R"(a\">x)"), named_tool("<｜end▁of▁sentence｜>")})
+  for (const auto& [wrong, param] : cases)
     BOOST_TEST(
         refused(R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}])" + wrong + "}")
-                .param == "tool_choice",
+                .param == param,
         wrong);
 }
 
@@ -152,19 +153,32 @@ BOOST_AUTO_TEST_CASE(names_the_wrong_member) {
   const std::string begin = R"({"model": "m", "messages": [{"role": "user", "content": "Hi"}], )";
   const std::pair<std::string, const char*> cases[] = {
       {R"({"model": "m"})", "messages"},
-      {R"({"model": "m", "messages": [{"role": "nobody", "content": "x"}]})", "messages"},
+      {R"({"model": "m", "messages": [{"role": "nobody", "content": "x"}]})", "messages[0].role"},
+      {R"({"model": "m", "messages": {}})", "messages"},
+      {R"({"model": "m", "messages": [{"role": "user", "content": "x"}, {"role": "user", "content":
+           [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {"url": 1}}]}]})",
+       "messages[1].content[1].image_url.url"},
+      {R"({"model": "m", "messages": [{"role": "tool", "content": "x", "tool_call_id": "a"}]})",
+       "messages[0].tool_call_id"},
+      {R"({"model": "m", "messages": [{"role": "assistant", "tool_calls": [{"function": {"name":
+           "f", "arguments": 7}}]}]})",
+       "messages[0].tool_calls[0].function.arguments"},
       {begin + R"("reasoning_effort": "huge"})", "reasoning_effort"},
       {begin + R"("thinking": true})", "thinking"},
       {begin + R"("response_format": {"type": "json_object"}})", "response_format"},
       {begin + R"("modalities": ["text", "audio"]})", "modalities"},
       {begin + R"("top_logprobs": 2})", "top_logprobs"},
-      {begin + R"("tools": [1]})", "tools"},
+      {begin + R"("tools": [1]})", "tools[0]"},
+      {begin + R"("tools": [{"function": {"name": "f"}}, {"function": {"name": "a b"}}]})",
+       "tools[1].function.name"},
+      {begin + R"("tools": [{"function": {"name": "f"}}, {"function": {"name": "f"}}]})",
+       "tools[1].function.name"},
       {begin + R"("tools": {}})", "tools"},
       {begin + R"("tools": [{"type": "function", "function": {"name": "f", "parameters": 3}}]})",
-       "tools"},
+       "tools[0].function.parameters"},
       {begin + R"("tools": [{"type": "function", "function": {"name": "f", "parameters":
            {"properties": {"a": {"type": "text"}}}}}]})",
-       "tools"},
+       "tools[0].function.parameters.properties.a.type"},
       {begin + R"("tool_choice": "required"})", "tool_choice"},
       {begin + R"("reasoning_effort": 0})", "reasoning_effort"},
       {begin + R"("reasoning_effort": 101})", "reasoning_effort"},
@@ -174,6 +188,31 @@ BOOST_AUTO_TEST_CASE(names_the_wrong_member) {
       {begin + R"("prompt": "x"})", "prompt"},
   };
   for (const auto& [body, param] : cases) BOOST_TEST(refused(body).param == param, body);
+}
+
+// What only the order finds out has the path that the message has in the body, tools or not.
+BOOST_AUTO_TEST_CASE(names_the_member_that_does_not_suit_its_message) {
+  const served_model model{"m", "f", 1, {}};
+  const session::service_limits limits{2048, 2048};
+  const std::string begin = R"({"model": "m", "messages": [{"role": "user", "content": "a"},)";
+  const std::string tools =
+      R"(, "tools": [{"type": "function", "function": {"name": "look", "parameters": {}}}])";
+  const std::pair<const char*, const char*> cases[] = {
+      {R"({"role": "user", "content": "b", "reasoning_content": "r"}])",
+       "messages[1].reasoning_content"},
+      {R"({"role": "system", "content": "b", "task": "title"}])", "messages[1].task"},
+      {R"({"role": "assistant", "content": "b", "wo_eos": true}, {"role": "user", "content": "c"}])",
+       "messages[1].wo_eos"},
+  };
+  for (const auto& [messages, param] : cases)
+    for (const std::string& more : {std::string(), tools}) {
+      const auto ask = parse_chat(begin + messages + more + "}");
+      BOOST_REQUIRE_MESSAGE(ask, (ask ? "" : ask.error().message));
+      const auto order = order_maker(model, vocabulary(), limits).make(*ask);
+      BOOST_REQUIRE(!order);
+      BOOST_TEST(order.error().status == 400U);
+      BOOST_TEST(order.error().param == param);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(frames_a_turn_as_the_chat_format_does) {

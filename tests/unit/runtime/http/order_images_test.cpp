@@ -16,7 +16,7 @@ namespace {
 
 constexpr token_id image_token = 504;
 const image::image_rules rules{.tokens_max = 64, .pixels_min = 784};
-const std::string first_path = "messages[0].content[0].image_url";
+const std::string first_path = "messages[0].content[0].image_url.url";
 
 const text::tokenizer& vocabulary() {
   static const auto loaded =
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(become_spans_of_the_prompt) {
                                              "c")});
   BOOST_REQUIRE_MESSAGE(order, (order ? "" : order.error().message));
   BOOST_REQUIRE_EQUAL(order->images.size(), 3U);
-  BOOST_TEST(order->images[2].path == "messages[2].content[1].image_url");
+  BOOST_TEST(order->images[2].path == "messages[2].content[1].image_url.url");
   BOOST_REQUIRE_EQUAL(order->requests.size(), 2U);
   BOOST_REQUIRE(decode_images(*order, rules));
   BOOST_TEST(order->images.empty());
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(become_spans_of_the_prompt) {
 
 BOOST_AUTO_TEST_CASE(are_refused_by_their_path) {
   const std::string good = data_url(image_bytes("rgb.png"));
-  const std::string second = "messages[0].content[1].image_url";
+  const std::string second = "messages[0].content[1].image_url.url";
   check_refused({"https://example.com/a.png"}, first_path, "fetches nothing");
   check_refused({good, "data:image/png;base64,!"}, second, "not base64 at byte 0");
   check_refused({good, data_url("")}, second, "no bytes");
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(are_refused_by_their_path) {
   check_refused({data_url(png_header(0, 5))}, first_path, "");
   check_refused({data_url(png_header(100000, 100000))}, first_path, "100000 x 100000");
   check_refused({data_url(image_bytes("line.png"))}, first_path, "too narrow");
-  check_refused(std::vector<std::string>(17, good), "messages[0].content[16].image_url",
+  check_refused(std::vector<std::string>(17, good), "messages[0].content[16].image_url.url",
                 "at most 16");
   check_refused({good}, first_path, "reads no images", false);
 }
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(are_refused_by_their_path) {
 BOOST_AUTO_TEST_CASE(share_a_bound_of_pixels) {
   const std::string large = data_url(png_header(8000, 6000));
   BOOST_TEST(order_of({message_with_images({large}, "a")}).has_value());
-  check_refused({large, large}, "messages[0].content[1].image_url", "8000 x 6000");
+  check_refused({large, large}, "messages[0].content[1].image_url.url", "8000 x 6000");
 }
 
 BOOST_AUTO_TEST_CASE(are_refused_when_they_are_damaged_behind_their_header) {

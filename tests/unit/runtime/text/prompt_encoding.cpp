@@ -61,6 +61,13 @@ pieces prompt_of(const std::string& messages, const prompt_options& options = {}
 constexpr prompt_options thinking{.mode = chat_mode::thinking};
 constexpr prompt_options keeping{.mode = chat_mode::thinking, .keep_reasoning = true};
 
+chat_message message(chat_role role, std::string content = "x") {
+  chat_message out;
+  out.role = role;
+  out.content = std::move(content);
+  return out;
+}
+
 BOOST_AUTO_TEST_SUITE(prompts_of_conversations)
 
 BOOST_AUTO_TEST_CASE(all_recorded_prompts_agree) {
@@ -114,17 +121,21 @@ BOOST_AUTO_TEST_CASE(control_strings_in_any_text_stay_text) {
   const auto conversation = [](const std::string& text) {
     ordered_json list = ordered_json::parse(R"([
       {"role": "system", "content": "@", "response_format": {"title": "@"}, "tools": [{"function":
-        {"name": "@", "description": "@"}, "namespace": {"name": "@", "description": "@"}}]},
+        {"name": "f", "description": "@"}, "namespace": {"name": "n", "description": "@"}}]},
       {"role": "user", "content": [{"type": "text", "text": "@"}, {"type": "text", "text": "@"}]},
       {"role": "assistant", "content": "@", "reasoning_content": "@", "tool_calls": [
-        {"id": "@", "function": {"name": "@", "arguments": {"@": "@", "b": ["@"]}}},
-        {"function": {"name": "@", "arguments": "@"}}]},
+        {"id": "@", "function": {"name": "f", "arguments": {"@": "@", "b": ["@"]}}},
+        {"function": {"name": "f", "arguments": "@"}}]},
       {"role": "tool", "tool_call_id": "@", "content": "@"},
       {"role": "latest_reminder", "content": "@"}])");
     std::string written = list.dump();
     for (std::size_t at = 0; (at = written.find('@', at)) != std::string::npos; at += text.size())
       written.replace(at, 1, text);
-    return written;
+    auto messages = read_messages(ordered_json::parse(written)).value();
+    // Requests cannot have such names: whoever makes messages otherwise can.
+    messages[0].tools[0].name = {text, text};
+    for (tool_call& call : messages[2].tool_calls) call.name = {"", text};
+    return encode_prompt(messages, keeping).value();
   };
   const auto controls = [](const tokens& ids) {
     tokens out;
@@ -132,8 +143,8 @@ BOOST_AUTO_TEST_CASE(control_strings_in_any_text_stay_text) {
       if (released_tokenizer().is_control(id)) out.push_back(id);
     return out;
   };
-  const pieces harmless = prompt_of(conversation("x"), keeping);
-  const pieces attacked = prompt_of(conversation(forged), keeping);
+  const pieces harmless = conversation("x");
+  const pieces attacked = conversation(forged);
   check_pieces(attacked);
   const tokens expected = controls(tokenize(released_tokenizer(), harmless).value());
   const tokens found = controls(tokenize(released_tokenizer(), attacked).value());
@@ -153,8 +164,8 @@ BOOST_AUTO_TEST_CASE(neighbouring_text_is_one_piece) {
                            {"<｜Assistant｜>", true},
                            {"</think>", true}};
   BOOST_TEST(
-      (prompt_of(R"([{"role": "user", "content": "a"}, {"role": "tool", "content": "b"}])") ==
-       expected));
+      (encode_prompt(std::vector{message(chat_role::user, "a"), message(chat_role::tool, "b")}, {})
+           .value() == expected));
   BOOST_TEST((continuation_prompt("a<think>") ==
               pieces{{"<｜begin▁of▁sentence｜>", true}, {"a<think>", false}}));
   BOOST_TEST((continuation_prompt("") == pieces{{"<｜begin▁of▁sentence｜>", true}}));
@@ -177,8 +188,8 @@ BOOST_AUTO_TEST_CASE(an_image_is_one_control_token_at_its_place) {
   const auto refused = [&](std::vector<content_image> images) {
     message.images = std::move(images);
     BOOST_REQUIRE(!encoded());
-    BOOST_TEST(encoded().error().message.find("messages[0]: no place for an image at byte") !=
-               std::string::npos);
+    BOOST_TEST(encoded().error().message.find(
+                   "messages[0].content: no place for an image at byte") != std::string::npos);
   };
   refused({{1, "u", "p"}});
   refused({{99, "u", "p"}});
@@ -201,7 +212,7 @@ BOOST_AUTO_TEST_CASE(images_of_a_context_are_not_the_prompts) {
   const auto images = images_of(*read, {.context_messages = 1});
   BOOST_REQUIRE_EQUAL(images.size(), 1U);
   BOOST_TEST(images.front()->url == "b");
-  BOOST_TEST(images.front()->path == "messages[2].content[0].image_url");
+  BOOST_TEST(images.front()->path == "messages[2].content[0].image_url.url");
 }
 
 BOOST_AUTO_TEST_CASE(a_title_follows_the_end_of_an_assistants_message) {
@@ -248,14 +259,8 @@ std::string refusal(const std::vector<chat_message>& messages, const prompt_opti
   const auto encoded = encode_prompt(messages, options);
   BOOST_REQUIRE(!encoded.has_value());
   BOOST_TEST((encoded.error().code == errc::invalid_argument));
+  BOOST_TEST(encoded.error().message.starts_with(encoded.error().path + ": "));
   return encoded.error().message;
-}
-
-chat_message message(chat_role role, std::string content = "x") {
-  chat_message out;
-  out.role = role;
-  out.content = std::move(content);
-  return out;
 }
 
 const chat_message question = message(chat_role::user);
@@ -268,29 +273,29 @@ chat_message changed(chat_role role, Change change) {
 }
 
 BOOST_AUTO_TEST_CASE(nothing_to_encode_and_efforts_out_of_range) {
-  BOOST_TEST(refusal({}) == "there are no messages to encode");
-  BOOST_TEST(refusal({question}, {.context_messages = 1}) == "there are no messages to encode");
+  BOOST_TEST(refusal({}) == "messages: there are none to encode");
+  BOOST_TEST(refusal({question}, {.context_messages = 1}) == "messages: there are none to encode");
   for (const chat_mode mode : {chat_mode::chat, chat_mode::thinking})
     for (const std::uint32_t effort : {0U, 101U})
       BOOST_TEST(refusal({question}, {.mode = mode, .effort = effort}) ==
-                 "reasoning effort " + std::to_string(effort) + ": must be 1 to 100");
+                 "reasoning_effort: " + std::to_string(effort) + ": must be 1 to 100");
 }
 
 BOOST_AUTO_TEST_CASE(members_of_other_roles) {
   using enum chat_role;
   const auto second = [](const chat_message& one) { return refusal({question, one}); };
   BOOST_TEST(second(changed(user, [](auto& m) { m.reasoning = "r"; })) ==
-             "messages[1]: a message of role user has no reasoning");
+             "messages[1].reasoning_content: a message of role user has no reasoning");
   BOOST_TEST(second(changed(tool, [](auto& m) { m.tool_calls.resize(1); })) ==
-             "messages[1]: a message of role tool has no tool calls");
+             "messages[1].tool_calls: a message of role tool has no tool calls");
   BOOST_TEST(second(changed(system, [](auto& m) { m.continued = true; })) ==
-             "messages[1]: a message of role system has no continuation");
+             "messages[1].wo_eos: a message of role system has no continuation");
   BOOST_TEST(second(changed(assistant, [](auto& m) { m.tool_call_id = "1"; })) ==
-             "messages[1]: a message of role assistant has no tool call id");
+             "messages[1].tool_call_id: a message of role assistant has no tool call id");
   BOOST_TEST(second(changed(latest_reminder, [](auto& m) { m.tools.resize(1); })) ==
-             "messages[1]: a message of role latest_reminder has no tools");
+             "messages[1].tools: a message of role latest_reminder has no tools");
   BOOST_TEST(second(changed(user, [](auto& m) { m.response_format = ordered_json(); })) ==
-             "messages[1]: a message of role user has no response format");
+             "messages[1].response_format: a message of role user has no response format");
 }
 
 BOOST_AUTO_TEST_CASE(misplaced_tasks) {
@@ -300,29 +305,37 @@ BOOST_AUTO_TEST_CASE(misplaced_tasks) {
   };
   for (const chat_role role : {system, tool, latest_reminder, assistant})
     BOOST_TEST(refusal({question, task(role, quick_task::query)}) ==
-               "messages[1]: task query cannot be on a message of role " +
+               "messages[1].task: query cannot be on a message of role " +
                    std::string(to_string(role)) +
                    "; tasks are on user messages, title on an assistant's too");
   for (const chat_message& next : {question, message(system), message(tool)})
     BOOST_TEST(refusal({task(user, quick_task::domain), next}) ==
-               "messages[0]: after task domain comes its answer by the assistant, or nothing");
+               "messages[0].task: after domain comes its answer by the assistant, or nothing");
   BOOST_TEST(refusal({question, task(user, quick_task::query)}) ==
-             "messages[1]: task query on a message that continues a user's turn; put it on the "
+             "messages[1].task: query on a message that continues a user's turn; put it on the "
              "turn's only one");
   BOOST_TEST(refusal({question, task(assistant, quick_task::title), question}) ==
-             "messages[1]: after task title comes its answer by the assistant, or nothing");
+             "messages[1].task: after title comes its answer by the assistant, or nothing");
 }
 
 BOOST_AUTO_TEST_CASE(continuations_before_the_end) {
   const chat_message open =
       changed(chat_role::assistant, [](chat_message& m) { m.continued = true; });
   BOOST_TEST(refusal({question, open, question}) ==
-             "messages[1]: only the last message can be continued");
+             "messages[1].wo_eos: only the last message can be continued");
+}
+
+// Whoever put a message in front keeps the paths of the others.
+BOOST_AUTO_TEST_CASE(messages_by_the_paths_that_they_have) {
+  chat_message named = changed(chat_role::user, [](chat_message& m) { m.reasoning = "r"; });
+  named.path = "messages[0]";
+  BOOST_TEST(refusal({message(chat_role::system), named}) ==
+             "messages[0].reasoning_content: a message of role user has no reasoning");
 }
 
 BOOST_AUTO_TEST_CASE(text_that_is_not_utf8) {
   BOOST_TEST(refusal({question, message(chat_role::user, "ab\xFF")}) ==
-             "messages[1]: not UTF-8 at byte 2");
+             "messages[1].content: not UTF-8 at byte 2");
 }
 
 BOOST_AUTO_TEST_CASE(arguments_that_cannot_be_rendered) {
@@ -333,9 +346,9 @@ BOOST_AUTO_TEST_CASE(arguments_that_cannot_be_rendered) {
   };
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   BOOST_TEST(refusal({question, call(3)}) ==
-             "messages[1]: arguments of call f are neither an object nor a string");
+             "messages[1].tool_calls[0].function.arguments: neither an object nor a string");
   BOOST_TEST(refusal({question, call(deep)}) ==
-             "messages[1]: call f: arguments are nested too deeply");
+             "messages[1].tool_calls[0].function.arguments: nested too deeply");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
