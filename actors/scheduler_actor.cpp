@@ -293,7 +293,8 @@ void judge(scheduler_pointer self, std::chrono::milliseconds deadline) {
   if (!oldest || self->clock().now() < oldest->since + deadline) return watch(self, deadline);
   self->state.give_up(
       {oldest->where,
-       {errc::timeout, oldest->what + " within " + std::to_string(deadline.count()) + " ms"}});
+       {errc::timeout,
+        oldest->what + " within " + std::to_string(deadline.count()) + " ms (deadlines_ms.step)"}});
 }
 
 scheduler_actor::behavior_type scheduler_behavior(scheduler_pointer self,

@@ -217,10 +217,11 @@ result<std::vector<session::usage>> cluster::generate(
     taken = submit_some(requests, running);
     if (!taken) break;
     auto news = events_.pop(limit);
-    taken = news ? take(*news, sink, running)
-                 : fail(errc::timeout, "the pipeline said nothing about " +
-                                           request_count(running.unfinished) + " for " +
-                                           std::to_string(limit.count()) + " ms");
+    taken =
+        news ? take(*news, sink, running)
+             : fail(errc::timeout,
+                    "the pipeline said nothing about " + request_count(running.unfinished) +
+                        " for " + std::to_string(limit.count()) + " ms (twice deadlines_ms.step)");
   }
   if (taken) return std::move(running.used);
   failure_ = taken.error();

@@ -300,7 +300,7 @@ void cluster_service::run() {
       heard = clock::now();
     else if (clock::now() - heard >= limit)
       lose({errc::timeout, "the pipeline said nothing for " + std::to_string(limit.count()) +
-                               " ms while requests ran"});
+                               " ms (twice deadlines_ms.step) while requests ran"});
   }
   const error ended{errc::cancelled, "the server is stopping"};
   requests_.fail_all(ended);

@@ -294,7 +294,8 @@ void await_end(caf::actor_system& system, const agent_actor& agent,
           timed = false;
           if (!state.began_wiring())
             end_with({errc::timeout, "the client did not start this node within " +
-                                         std::to_string(start_limit.count()) + " ms"});
+                                         std::to_string(start_limit.count()) +
+                                         " ms (deadlines_ms.start)"});
         });
   }
 }

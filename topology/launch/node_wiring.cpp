@@ -70,7 +70,7 @@ result<void> node_runtime::connect_peers(const std::vector<std::string>& address
   if (epoch < oldest_epoch_) return fail(errc::cancelled, "wiring was given up");
   if (!settled)
     return fail(errc::timeout, "node '" + plan_[*missing()].name + "' did not connect within " +
-                                   std::to_string(deadline.count()) + " ms");
+                                   std::to_string(deadline.count()) + " ms (deadlines_ms.start)");
   return {};
 }
 
@@ -154,6 +154,8 @@ result<void> node_runtime::bind_unit(unit_id unit, epoch_id epoch) {
                 epoch.value)
       .receive([](actors::bound_atom) {},
                [&](const caf::error& what) { bound = fail(actors::from_caf(system_, what)); });
+  if (!bound && bound.error().code == errc::timeout)
+    bound.error().message += " (deadlines_ms.step)";
   return bound;
 }
 

@@ -138,7 +138,8 @@ void port_loop::watch_peers() {
   for (const node_id peer : found.silent) {
     connection& link = *live_.at(peer).link;
     lose(link, {errc::peer_lost, "no heartbeat from " + describe(link) + " for " +
-                                     std::to_string(common_.silence_limit.count()) + " ms"});
+                                     std::to_string(common_.silence_limit.count()) +
+                                     " ms (deadlines_ms.heartbeat_lost)"});
   }
 }
 

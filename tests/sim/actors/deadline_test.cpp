@@ -53,7 +53,7 @@ BOOST_DATA_TEST_CASE(a_lost_message_ends_its_step_by_the_deadline_and_names_it,
   BOOST_REQUIRE_EQUAL(sim.given_up_for.size(), 1U);
   BOOST_TEST(sim.given_up_for[0].where == "step 3");
   BOOST_TEST((sim.given_up_for[0].what.code == errc::timeout));
-  BOOST_TEST(sim.given_up_for[0].what.message == "no proposal within 700 ms");
+  BOOST_TEST(sim.given_up_for[0].what.message == "no proposal within 700 ms (deadlines_ms.step)");
   BOOST_TEST((sim.given_up == *ids));
   BOOST_TEST(sim.rows[ids->front()].size() == 2U);
 }
@@ -105,7 +105,7 @@ BOOST_DATA_TEST_CASE(a_verdict_without_credit_is_late_by_name_though_no_step_is_
   BOOST_TEST(why.where.find("edge 'scheduler -> ") == 0U, why.where);
   BOOST_TEST(why.where.find(" verdict'") != std::string::npos, why.where);
   BOOST_TEST((why.what.code == errc::timeout));
-  BOOST_TEST(why.what.message == "no credit within 700 ms");
+  BOOST_TEST(why.what.message == "no credit within 700 ms (deadlines_ms.step)");
   BOOST_TEST((sim.given_up == *ids));
 }
 

@@ -160,7 +160,7 @@ BOOST_DATA_TEST_CASE(a_lost_message_is_noticed_by_the_deadline_of_its_step,
   sim.advance(700ms);
   sim.run();
   BOOST_REQUIRE_EQUAL(sim.given_up_for.size(), 1U);
-  BOOST_TEST(sim.given_up_for[0].what.message == "no proposal within 700 ms");
+  BOOST_TEST(sim.given_up_for[0].what.message == "no proposal within 700 ms (deadlines_ms.step)");
   BOOST_TEST((sim.given_up == *ids));
   // The next epoch begins without any image.
   sim.recover();

@@ -368,7 +368,7 @@ BOOST_AUTO_TEST_CASE(a_draft_that_does_not_come_is_late_by_name_though_no_step_i
   one.actors.advance(1ms);
   BOOST_REQUIRE_EQUAL(one.reasons.size(), 1U);
   BOOST_TEST(one.reasons[0].where == "drafter");
-  BOOST_TEST(one.reasons[0].what.message == "no draft within 700 ms");
+  BOOST_TEST(one.reasons[0].what.message == "no draft within 700 ms (deadlines_ms.step)");
   // The next epoch knows nothing of it.
   one.bind(1);
   one.resume();

@@ -70,6 +70,7 @@ BOOST_DATA_TEST_CASE(a_stopped_peer_is_named, carries, carry) {
   node.connect(peer);
   time_to_loss(node, peer, SIGSTOP);
   BOOST_TEST(contains(node.events.reason().message, "no heartbeat"));
+  BOOST_TEST(contains(node.events.reason().message, " ms (deadlines_ms.heartbeat_lost)"));
   peer.signal(SIGCONT);
   BOOST_TEST(!peer.expect("lost 1").empty());  // it learns that it was given up
 }

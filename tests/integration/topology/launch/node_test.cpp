@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(ends_when_the_client_does_not_go_on) {
   settings.start_limit = 200ms;
   control_plane here(std::move(settings));
   check_refused(run(CEDAR_PROGRAM, here.node_arguments("node1", here.secret_file())),
-                "the client did not start this node within 200 ms");
+                "the client did not start this node within 200 ms (deadlines_ms.start)");
   here.await_join("node1");
   const auto left = here.left.pop(patience);
   BOOST_REQUIRE(left.has_value());
