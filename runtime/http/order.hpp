@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ struct generation_order {
 /// Decodes the images of an order and gives them to its requests; last of all, when the order is
 /// let in, because it costs most: on a thread that serves no connection. Errors: those of decode().
 api_result<void> decode_images(generation_order& order, const image::image_rules& rules);
+using image_decoder = std::function<api_result<void>(generation_order&, const image::image_rules&)>;
 
 class order_maker {
  public:

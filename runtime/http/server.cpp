@@ -155,6 +155,7 @@ server::~server() {
     if (const auto open = weak.lock()) open->drop();
   // The pipeline's events use the executors: it must have let go of them before they end.
   parts_->shared.door.wait_empty();
+  parts_->shared.decoding.join();
   parts_->io.stop();
   for (std::thread& thread : parts_->threads) thread.join();
 }

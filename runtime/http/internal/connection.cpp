@@ -92,6 +92,7 @@ void connection::drop() {
 void connection::close() {
   if (generation_) std::exchange(generation_, nullptr)->abandon();
   if (downloads_) std::exchange(downloads_, nullptr)->cancel();
+  if (decoding_) std::exchange(decoding_, nullptr)->give_up();
   deadline_.cancel();
   beast::error_code ignored;
   stream_.socket().shutdown(tcp::socket::shutdown_both, ignored);
@@ -241,7 +242,7 @@ void connection::download(chat_ask ask) {
         fetched ? self->order(*fetched) : self->refuse(fetched.error());
       });
   limit_time(asked);
-  watch(downloads_);
+  watch();
   downloads_->start();
 }
 
@@ -254,16 +255,17 @@ void connection::begin(generation_order order) {
 }
 
 void connection::decode(generation_order order, std::unique_ptr<admission::place> place) {
-  const auto limit = time_limit(order.time_limit);
-  const auto job = std::make_shared<std::pair<generation_order, std::unique_ptr<admission::place>>>(
-      std::move(order), std::move(place));  // SHARED: by the handlers, which must be copyable
-  asio::post(shared_.decoding, [self = shared_from_this(), job, limit] {
-    const bool late = limit && std::chrono::steady_clock::now() >= self->asked_at_ + *limit;
-    api_result<void> done = late ? tl::unexpected(deadline_exceeded(*limit))
-                                 : decode_images(job->first, *self->shared_.limits.images);
+  const auto asked = order.time_limit;
+  decoding_ = std::make_shared<decoding>(std::move(order), std::move(place));
+  limit_time(asked);
+  watch();
+  asio::post(shared_.decoding, [self = shared_from_this(), job = decoding_] {
+    if (job->given_up) return;
+    auto done = self->shared_.options.decoder(job->order, *self->shared_.limits.images);
     asio::post(self->stream_.get_executor(), [self, job, done = std::move(done)] {
-      if (!self->stream_.socket().is_open()) return;
-      done ? self->answer(std::move(job->first), std::move(job->second))
+      if (self->decoding_ != job) return;
+      self->decoding_.reset();
+      done ? self->answer(std::move(job->order), std::move(job->place))
            : self->refuse(done.error());
     });
   });
@@ -285,7 +287,7 @@ void connection::answer(generation_order order, std::unique_ptr<admission::place
   generation_ = std::make_shared<generation>(
       generation_setting{shared_.service, shared_.vocabulary, shared_.counters, post},
       std::move(place), std::move(order), std::move(listener));
-  watch(generation_);
+  watch();
   limit_time(asked);
   generation_->start();
 }
@@ -296,29 +298,40 @@ std::optional<std::chrono::milliseconds> connection::time_limit(
   return most.count() == 0 ? asked : std::min(most, asked.value_or(most));
 }
 
+std::shared_ptr<const void> connection::work() const {
+  if (generation_) return generation_;
+  if (downloads_) return downloads_;
+  return decoding_;
+}
+
 void connection::limit_time(std::optional<std::chrono::milliseconds> asked) {
-  const auto wanted = time_limit(asked);
-  if (!wanted) return;
-  const std::chrono::milliseconds limit = *wanted;
-  deadline_.expires_at(asked_at_ + limit);
-  deadline_.async_wait([of = std::weak_ptr(generation_), fetches = std::weak_ptr(downloads_),
-                        self = weak_from_this(), limit](beast::error_code cancelled) {
-    if (cancelled) return;
-    if (const auto running = of.lock()) return running->expire(limit);
-    const auto fetching = fetches.lock();
-    const auto alive = self.lock();
-    if (!fetching || !alive || alive->downloads_ != fetching) return;
-    std::exchange(alive->downloads_, nullptr)->cancel();
-    alive->refuse(deadline_exceeded(limit));
+  const auto limit = time_limit(asked);
+  if (!limit) return;
+  deadline_.expires_at(asked_at_ + *limit);
+  deadline_.async_wait([of = std::weak_ptr(work()), to = weak_from_this(),
+                        limit = *limit](beast::error_code cancelled) {
+    const auto running = of.lock();
+    const auto self = to.lock();
+    if (!cancelled && running && self && running == self->work()) self->expire(limit);
   });
+}
+
+void connection::expire(std::chrono::milliseconds limit) {
+  if (generation_) return generation_->expire(limit);
+  if (downloads_) std::exchange(downloads_, nullptr)->cancel();
+  if (decoding_) std::exchange(decoding_, nullptr)->give_up();
+  refuse(deadline_exceeded(limit));
+}
+
+void connection::watch() {
+  watch(work());
 }
 
 void connection::watch(const std::weak_ptr<const void>& whom) {
   stream_.socket().async_wait(
       tcp::socket::wait_read, [self = shared_from_this(), whom](beast::error_code failed) {
         const auto running = whom.lock();
-        if (failed || !running || (running != self->generation_ && running != self->downloads_))
-          return;
+        if (failed || !running || running != self->work()) return;
         char byte = 0;
         beast::error_code gone;
         // Readiness may be that of bytes which have been read since: a look must not wait for more.

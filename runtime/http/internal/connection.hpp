@@ -4,6 +4,7 @@
 // pending.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core.hpp>
@@ -31,6 +32,20 @@ class connection : public std::enable_shared_from_this<connection> {
   void drop();
 
  private:
+  /// An order whose images are decoded.
+  struct decoding {
+    decoding(generation_order of, std::unique_ptr<admission::place> at_the_door)
+        : order(std::move(of)), place(std::move(at_the_door)) {}
+    /// The thread that decodes may pass it over, and nothing waits for that.
+    void give_up() {
+      given_up = true;
+      place.reset();
+    }
+
+    generation_order order;
+    std::unique_ptr<admission::place> place;
+    std::atomic<bool> given_up = false;
+  };
   using request = boost::beast::http::request<boost::beast::http::string_body>;
   using parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
@@ -48,7 +63,7 @@ class connection : public std::enable_shared_from_this<connection> {
   /// Fetches the images that the chat names by web URLs, then orders.
   void download(chat_ask ask);
   void begin(generation_order order);
-  /// Decodes the order's images on the thread for that, then generates.
+  /// Decodes the order's images in the thread for that, then generates.
   void decode(generation_order order, std::unique_ptr<admission::place> place);
   void answer(generation_order order, std::unique_ptr<admission::place> place);
 
@@ -68,9 +83,13 @@ class connection : public std::enable_shared_from_this<connection> {
   /// What an answer may take that was asked to take no longer; nothing: as long as it likes.
   std::optional<std::chrono::milliseconds> time_limit(
       std::optional<std::chrono::milliseconds> asked) const;
-  /// Gives the answer up when its time has passed.
+  /// What is being done for the request: it generates, fetches images or decodes them.
+  std::shared_ptr<const void> work() const;
+  /// Gives what is done up when the answer's time has passed.
   void limit_time(std::optional<std::chrono::milliseconds> asked);
-  /// Looks whether the client goes while an answer is being made.
+  void expire(std::chrono::milliseconds limit);
+  /// Looks whether the client goes while it is done.
+  void watch();
   void watch(const std::weak_ptr<const void>& whom);
 
   boost::beast::tcp_stream stream_;
@@ -87,6 +106,8 @@ class connection : public std::enable_shared_from_this<connection> {
   std::shared_ptr<generation> generation_;
   // SHARED: with its pending operations, until they have ended.
   std::shared_ptr<image_downloads> downloads_;
+  // SHARED: with the thread that decodes, until it has.
+  std::shared_ptr<decoding> decoding_;
   boost::asio::steady_timer deadline_;
   std::chrono::steady_clock::time_point asked_at_;  ///< the request that is being answered
   bool streaming_ = false;

@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_SUITE(http_downloads)
 
 BOOST_AUTO_TEST_CASE(are_fetched_from_hosts_that_are_named_and_from_no_other) {
   file_server files;
-  const image_world one({files.host()});
+  const image_world one(image_world::fetching(files.host()));
   const json sent = chat({message_with_images({data_url(image_bytes("rgb.png"))}, "What is it?")});
   const json named = chat({message_with_images({files.url("/rgb.png")}, "What is it?")});
   const auto content = [](const http_reply& reply) {
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(are_fetched_from_hosts_that_are_named_and_from_no_other) {
 
 BOOST_AUTO_TEST_CASE(take_of_the_requests_own_time) {
   file_server files;
-  const image_world one({files.host()}, std::chrono::minutes(10));
+  const image_world one(image_world::fetching(files.host(), std::chrono::minutes(10)));
   json body = chat({message_with_images({files.url("/silent")}, "a")});
   body["timeout"] = 0.1;
   const http_reply reply = one.ask(body);
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(take_of_the_requests_own_time) {
 
 BOOST_AUTO_TEST_CASE(end_with_the_client_that_leaves) {
   file_server files;
-  const image_world one({files.host()}, std::chrono::minutes(10));
+  const image_world one(image_world::fetching(files.host(), std::chrono::minutes(10)));
   {
     http_client client(one.port);
     client.send("POST", "/v1/chat/completions",
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(end_with_the_client_that_leaves) {
 
 BOOST_AUTO_TEST_CASE(are_not_fetched_from_whom_nobody_vouches_for) {
   const stranger other;
-  const image_world one({other.host()});
+  const image_world one(image_world::fetching(other.host()));
   const http_reply reply =
       one.ask(chat({message_with_images({"https://" + other.host() + "/rgb.png"}, "a")}));
   BOOST_TEST(reply.status == 400);

@@ -18,33 +18,38 @@ inline nlohmann::ordered_json chat(const std::vector<nlohmann::ordered_json>& me
 
 /// Steps of five rows cut most spans.
 struct image_world {
-  explicit image_world(std::vector<std::string> from = {},
-                       std::chrono::milliseconds time = std::chrono::milliseconds(500))
-      : hosts(std::move(from)), download_limit(time) {}
+  explicit image_world(http::server_options chosen = small()) : options(std::move(chosen)) {}
+
+  /// Bodies of 100,000 bytes at most.
+  static http::server_options small() {
+    http::server_options out = server_options_of_tests();
+    out.body_bytes_max = 100'000;
+    return out;
+  }
+  /// Fetches images from a host, for so long.
+  static http::server_options fetching(
+      const std::string& host, std::chrono::milliseconds limit = std::chrono::milliseconds(500)) {
+    http::server_options out = small();
+    out.image_hosts = {host};
+    out.download_limit = limit;
+    return out;
+  }
 
   std::filesystem::path folder = CEDAR_TEST_DATA "/golden/tiny-vision";
-  std::vector<std::string> hosts;  ///< that images are fetched from
-  std::chrono::milliseconds download_limit;
+  http::server_options options;
   std::unique_ptr<kernels::backend> backend = kernels::make_backend("cpu");
   std::unique_ptr<stage::model_source> source = stage::model_source::open(folder).value();
   text::tokenizer vocabulary = text::tokenizer::load(folder / "tokenizer.json").value();
   std::unique_ptr<local::local_engine> engine = opened();
   std::unique_ptr<local::local_service> service =
       std::make_unique<local::local_service>(*engine, 8);
-  std::unique_ptr<http::server> server = served();
+  std::unique_ptr<http::server> server = http::server::open(*service, vocabulary, options).value();
   std::uint16_t port = port_of(*server);
 
   std::unique_ptr<local::local_engine> opened() const {
     return local::local_engine::open(*source, *backend,
                                      {.rows_per_step = 5, .requests_max = 2, .context_max = 256})
         .value();
-  }
-  std::unique_ptr<http::server> served() const {
-    http::server_options options = server_options_of_tests();
-    options.body_bytes_max = 100'000;
-    options.image_hosts = hosts;
-    options.download_limit = download_limit;
-    return http::server::open(*service, vocabulary, options).value();
   }
   http_reply ask(const nlohmann::ordered_json& body) const {
     return exchange(port, "POST", "/v1/chat/completions", body.dump());
