@@ -68,6 +68,12 @@ struct metrics::parts {
           .Add({});
   prometheus::Gauge& tokens_open =
       gauges(registry, "cedar_tokens_open", "Tokens that admitted answers may take").Add({});
+  prometheus::Gauge& downloads_running =
+      gauges(registry, "cedar_image_downloads_running", "Requests whose images are fetched")
+          .Add({});
+  prometheus::Gauge& downloads_waiting =
+      gauges(registry, "cedar_image_downloads_waiting", "Requests that wait to fetch their images")
+          .Add({});
   prometheus::Gauge& running =
       gauges(registry, "cedar_scheduler_requests_running", "Requests that hold state in stages")
           .Add({});
@@ -208,11 +214,12 @@ void metrics::show(const session::draft_totals& drafts) {
   parts_->acceptance_length.Set(drafts.acceptance_length());
 }
 
-std::string metrics::text(const session::service_status& pipeline, std::uint32_t answers_open,
-                          std::uint64_t tokens_open) {
+std::string metrics::text(const session::service_status& pipeline, const open_work& open) {
   parts_->up_seconds.Set(seconds(std::chrono::steady_clock::now() - parts_->begin));
-  parts_->answers_open.Set(answers_open);
-  parts_->tokens_open.Set(static_cast<double>(tokens_open));
+  parts_->answers_open.Set(open.answers);
+  parts_->tokens_open.Set(static_cast<double>(open.tokens));
+  parts_->downloads_running.Set(open.downloads_running);
+  parts_->downloads_waiting.Set(open.downloads_waiting);
   parts_->running.Set(pipeline.load.running);
   parts_->waiting.Set(pipeline.load.waiting);
   parts_->steps.Set(pipeline.load.steps_in_flight);

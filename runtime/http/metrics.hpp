@@ -10,6 +10,14 @@
 
 namespace cedar::http {
 
+/// What a server has taken on and not done.
+struct open_work {
+  std::uint32_t answers = 0;  ///< admitted
+  std::uint64_t tokens = 0;  ///< that those may take
+  std::uint32_t downloads_running = 0;  ///< requests whose images are fetched
+  std::uint32_t downloads_waiting = 0;  ///< requests that wait to fetch theirs
+};
+
 class metrics {
  public:
   metrics();
@@ -22,8 +30,7 @@ class metrics {
   void generation_ended(std::chrono::steady_clock::duration since_request, const std::string& how);
 
   /// The text format, version 0.0.4.
-  std::string text(const session::service_status& pipeline, std::uint32_t answers_open,
-                   std::uint64_t tokens_open);
+  std::string text(const session::service_status& pipeline, const open_work& open);
 
  private:
   void show(const session::draft_totals& drafts);

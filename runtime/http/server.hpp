@@ -43,6 +43,8 @@ struct server_options {
   std::vector<std::string> image_hosts;
   /// For all images of a request together; their files have body_bytes_max at most.
   std::chrono::milliseconds download_limit{10'000};
+  /// Requests whose images are fetched at once, 1 at least; others wait, within their time.
+  std::uint32_t downloads_max = 8;
   /// Called for one request after the other, in a thread that serves no connection.
   image_decoder decoder = decode_images;
   admission_limits admitted;

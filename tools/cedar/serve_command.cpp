@@ -153,6 +153,11 @@ void add_serve(CLI::App& app, int& exit_code) {
       })
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--image-downloads", chosen->server.downloads_max,
+                   "Requests whose images are fetched at once (8 unless told); others wait, within "
+                   "their time")
+      ->check(CLI::Range(1U, 1024U));
   command->add_option("--request-seconds", chosen->request_s,
                       "Longest time for one answer, from its request on; 0: none. A request may "
                       "ask for less (timeout)");

@@ -199,10 +199,12 @@ void connection::answer_get(const std::string& path) {
                                      : respond(503, to_text(body), "application/json", 5);
   }
   if (path == "/metrics")
-    return respond(200,
-                   shared_.counters.text(shared_.service.status(), shared_.door.requests(),
-                                         shared_.door.tokens()),
-                   "text/plain; version=0.0.4; charset=utf-8");
+    return respond(
+        200,
+        shared_.counters.text(shared_.service.status(),
+                              {shared_.door.requests(), shared_.door.tokens(),
+                               shared_.downloads.fetching(), shared_.downloads.waiting()}),
+        "text/plain; version=0.0.4; charset=utf-8");
   if (path == "/v1/models")
     return respond(200, to_text({{"object", "list"},
                                  {"data", nlohmann::ordered_json::array({model_json(model)})}}));
@@ -236,7 +238,7 @@ void connection::order(const Ask& ask) {
 void connection::download(chat_ask ask) {
   const auto asked = ask.time_limit;
   downloads_ = std::make_shared<image_downloads>(
-      stream_.get_executor(), shared_.options, std::move(ask),
+      stream_.get_executor(), shared_.options, shared_.downloads, std::move(ask),
       [self = shared_from_this()](api_result<chat_ask> fetched) {
         self->downloads_.reset();
         fetched ? self->order(*fetched) : self->refuse(fetched.error());

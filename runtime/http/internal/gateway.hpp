@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 
+#include "runtime/http/internal/download_gate.hpp"
 #include "runtime/http/metrics.hpp"
 #include "runtime/http/server.hpp"
 
@@ -20,7 +21,8 @@ struct gateway {
         vocabulary(tokens),
         options(chosen),
         limits(pipeline.limits()),
-        door(chosen.admitted) {}
+        door(chosen.admitted),
+        downloads(chosen.downloads_max) {}
 
   /// An answer is being given, from its request to its last byte.
   void begin_answer() {
@@ -38,6 +40,7 @@ struct gateway {
   const session::service_limits limits;
   metrics counters;
   admission door;
+  download_gate downloads;
   /// Decodes images: a large one takes seconds, in which connections are to be served.
   boost::asio::thread_pool decoding{1};
   std::atomic<bool> draining{false};

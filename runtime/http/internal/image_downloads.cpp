@@ -55,9 +55,10 @@ bool names_downloads(const chat_ask& ask) {
 }
 
 image_downloads::image_downloads(asio::any_io_executor executor, const server_options& options,
-                                 chat_ask ask, done_fn done)
+                                 download_gate& gate, chat_ask ask, done_fn done)
     : executor_(std::move(executor)),
       options_(options),
+      gate_(gate),
       ask_(std::move(ask)),
       done_(std::move(done)),
       left_(downloads_of(ask_)),
@@ -67,6 +68,15 @@ image_downloads::image_downloads(asio::any_io_executor executor, const server_op
       deadline_(executor_) {}
 
 void image_downloads::start() {
+  turn_ = gate_.enter([executor = executor_, to = weak_from_this()] {
+    asio::post(executor, [to] {
+      if (const auto self = to.lock()) self->begin();
+    });
+  });
+}
+
+void image_downloads::begin() {
+  if (!done_) return;
   deadline_.expires_after(options_.download_limit);
   deadline_.async_wait([self = shared_from_this()](beast::error_code cancelled) {
     if (!cancelled)
@@ -78,6 +88,7 @@ void image_downloads::start() {
 
 void image_downloads::cancel() {
   done_ = nullptr;
+  turn_.reset();
   deadline_.cancel();
   resolver_.cancel();
   if (plain_) plain_->cancel();

@@ -3,7 +3,8 @@
 //
 // 1. One after another, within one time and one number of bytes for all of them. No redirect is
 //    followed, and a certificate must be valid for its host.
-// 2. A file takes the place of its URL as a data URL: what comes after cannot tell them apart.
+// 2. They wait at a gate for their turn, and their time begins when it has come.
+// 3. A file takes the place of its URL as a data URL: what comes after cannot tell them apart.
 // Everything happens in the executor that is given, which must be a strand.
 #pragma once
 
@@ -18,6 +19,7 @@
 
 #include "runtime/http/chat_request.hpp"
 #include "runtime/http/image_url.hpp"
+#include "runtime/http/internal/download_gate.hpp"
 #include "runtime/http/server.hpp"
 
 namespace cedar::http {
@@ -30,8 +32,9 @@ class image_downloads : public std::enable_shared_from_this<image_downloads> {
   /// Called once, unless cancel() is: the chat with its files, or 400 with the image's path.
   using done_fn = std::function<void(api_result<chat_ask>)>;
 
+  /// The options and the gate outlive the downloads.
   image_downloads(boost::asio::any_io_executor executor, const server_options& options,
-                  chat_ask ask, done_fn done);
+                  download_gate& gate, chat_ask ask, done_fn done);
   void start();
   void cancel();
 
@@ -40,6 +43,7 @@ class image_downloads : public std::enable_shared_from_this<image_downloads> {
   using secure_stream = boost::beast::ssl_stream<plain_stream>;
   using parser = boost::beast::http::response_parser<boost::beast::http::string_body>;
 
+  void begin();
   void next();
   void resolved(boost::beast::error_code failed,
                 const boost::asio::ip::tcp::resolver::results_type& found);
@@ -54,6 +58,8 @@ class image_downloads : public std::enable_shared_from_this<image_downloads> {
 
   boost::asio::any_io_executor executor_;
   const server_options& options_;
+  download_gate& gate_;
+  std::unique_ptr<download_gate::turn> turn_;  ///< until finish() or cancel()
   chat_ask ask_;
   done_fn done_;
   std::vector<text::content_image*> left_;  ///< of ask_; the last one is fetched next

@@ -198,6 +198,41 @@ BOOST_AUTO_TEST_CASE(end_with_the_client_that_leaves) {
   BOOST_TEST(eventually([&] { return files.is_left(); }));
 }
 
+BOOST_AUTO_TEST_CASE(wait_for_their_turn) {
+  file_server files;
+  http::server_options options = image_world::fetching(files.host(), std::chrono::minutes(10));
+  options.downloads_max = 1;
+  const image_world one(options);
+  const auto waiting = [&] { return metric(one.port, "cedar_image_downloads_waiting"); };
+  const auto asking_for = [&](const std::string& path) {
+    auto client = std::make_unique<http_client>(one.port);
+    client->send("POST", "/v1/chat/completions",
+                 chat({message_with_images({files.url(path)}, "a")}).dump());
+    return client;
+  };
+  auto first = asking_for("/silent");
+  BOOST_REQUIRE(eventually([&] { return files.asked() == 1; }));
+  BOOST_TEST(metric(one.port, "cedar_image_downloads_running") == 1);
+  // Who waits may leave, and has no more than the time of its answer.
+  auto leaving = asking_for("/rgb.png");
+  BOOST_TEST(eventually([&] { return waiting() == 1; }));
+  leaving.reset();
+  BOOST_TEST(eventually([&] { return waiting() == 0; }));
+  json body = chat({message_with_images({files.url("/rgb.png")}, "a")});
+  body["timeout"] = 0.05;
+  const http_reply late = one.ask(body);
+  BOOST_TEST(late.status == 503);
+  BOOST_TEST(json::parse(late.body)["error"]["code"] == "deadline_exceeded");
+  BOOST_TEST(waiting() == 0);
+  auto second = asking_for("/rgb.png");
+  BOOST_TEST(eventually([&] { return waiting() == 1; }));
+  BOOST_TEST(files.asked() == 1);
+  first.reset();
+  BOOST_TEST(second->receive().status == 200);
+  BOOST_TEST(files.asked() == 2);
+  BOOST_TEST(metric(one.port, "cedar_image_downloads_running") == 0);
+}
+
 BOOST_AUTO_TEST_CASE(are_not_fetched_from_whom_nobody_vouches_for) {
   const stranger other;
   const image_world one(image_world::fetching(other.host()));

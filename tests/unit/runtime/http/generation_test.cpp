@@ -111,7 +111,7 @@ struct fixture {
   }
   /// A value of the metrics; 0 if it is not there.
   double counted(const std::string& name) const {
-    const std::string text = counters.text({}, 0, 0);
+    const std::string text = counters.text({}, {});
     const std::size_t at = text.find("\n" + name + " ");
     return at == std::string::npos ? 0 : std::stod(text.substr(at + name.size() + 2));
   }

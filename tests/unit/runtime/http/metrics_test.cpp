@@ -19,11 +19,11 @@ BOOST_AUTO_TEST_SUITE(metrics)
 BOOST_AUTO_TEST_CASE(say_what_drafting_chose_and_gained) {
   http::metrics counts;
   session::service_status state;
-  BOOST_TEST(counts.text(state, 0, 0).find("cedar_draft_lengths_total{") == std::string::npos);
+  BOOST_TEST(counts.text(state, {}).find("cedar_draft_lengths_total{") == std::string::npos);
   state.load.policy = session::draft_policy_report{{4, 0, 7}, 3.5, 2, 3, 1.5};
-  counts.text(state, 0, 0);
+  counts.text(state, {});
   state.load.policy->lengths = {4, 1, 9};
-  const std::string text = counts.text(state, 0, 0);
+  const std::string text = counts.text(state, {});
   BOOST_TEST(has(text, R"(cedar_draft_lengths_total{verified="0"} 4)"), text);
   BOOST_TEST(has(text, R"(cedar_draft_lengths_total{verified="1"} 1)"), text);
   BOOST_TEST(has(text, R"(cedar_draft_lengths_total{verified="2"} 9)"), text);
@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(say_what_every_unit_holds) {
   http::metrics counts;
   session::service_status state;
   state.units = {{"encoder", "front", true, {4000, 3000, 200}}, {"head", "back", false}};
-  const std::string text = counts.text(state, 0, 0);
+  const std::string text = counts.text(state, {});
   const auto line = [](const char* kind, const char* place, const char* bytes) {
     return "cedar_cache_bytes{kind=\"" + std::string(kind) + "\"," + place + "} " + bytes;
   };
@@ -47,15 +47,15 @@ BOOST_AUTO_TEST_CASE(say_what_every_unit_holds) {
   BOOST_TEST(has(text, line("rings", encoder, "200")), text);
   BOOST_TEST(has(text, line("pages", R"(node="back",unit="head")", "0")), text);
   state.units[0].caches = {};
-  BOOST_TEST(has(counts.text(state, 0, 0), line("pages", encoder, "0")));
+  BOOST_TEST(has(counts.text(state, {}), line("pages", encoder, "0")));
 }
 
 BOOST_AUTO_TEST_CASE(say_how_links_were_at_the_start) {
   http::metrics counts;
   session::service_status state;
-  BOOST_TEST(counts.text(state, 0, 0).find("cedar_link_round_trip_seconds{") == std::string::npos);
+  BOOST_TEST(counts.text(state, {}).find("cedar_link_round_trip_seconds{") == std::string::npos);
   state.links = {{"front", "back", 0.25, 1e6}, {"back", "front", 0.25, 2e6}};
-  const std::string text = counts.text(state, 0, 0);
+  const std::string text = counts.text(state, {});
   const char* there = R"({node="front",peer="back"} )";
   const char* back = R"({node="back",peer="front"} )";
   BOOST_TEST(has(text, "cedar_link_round_trip_seconds" + std::string(there) + "0.25"), text);
