@@ -61,7 +61,9 @@ layer_stage::layer_stage(const kernels::backend& backend, const model::model_con
       pools_{{page_layout_of(config, true, true), pages_needed(schedule, options).whole},
              {page_layout_of(config, true, false), pages_needed(schedule, options).entries},
              {page_layout_of(config, false, true), pages_needed(schedule, options).keys}},
-      granule_(memory::default_page_entries * model::ratios_lcm(schedule)) {
+      sequences_({options.requests_max, options.context_max,
+                  memory::default_page_entries * model::ratios_lcm(schedule)},
+                 [this] { return new_sequence(); }) {
   CEDAR_REQUIRE(layers_.size() == options.last_layer - options.first_layer + 1,
                 "a stage needs the weights of each of its layers");
 }
@@ -85,48 +87,21 @@ std::vector<shared_input> layer_stage::shared_inputs() const {
   return out;
 }
 
-result<sequence_state*> layer_stage::open_sequence(const flow::step_table& table,
-                                                   const flow::row_span& span) {
-  const auto [found, made] =
-      sequences_.try_emplace(span.request, config_, schedule_, options_.first_layer,
-                             options_.last_layer, options_.imports, pools_, options_.tapped_layers);
-  if (made && span.stored > 0) {
-    const auto adopted =
-        found->second.adopt(*prefix_of(table, span.request), span.begin, span.stored, granule_);
-    if (!adopted) return fail(adopted.error());
-  }
-  return &found->second;
+sequence_state layer_stage::new_sequence() {
+  return {config_,          schedule_, options_.first_layer,  options_.last_layer,
+          options_.imports, pools_,    options_.tapped_layers};
 }
 
 cache_bytes layer_stage::caches() const noexcept {
-  cache_bytes out{pools_.bytes_in_use(), kept_bytes_, 0};
-  for (const auto& [request, sequence] : sequences_) out.rings += sequence.ring_bytes();
-  return out;
-}
-
-void layer_stage::drop(std::span<const prefix_id> prefixes) {
-  for (const prefix_id dropped : prefixes) prefixes_.erase(dropped);
-  if (!prefixes.empty()) count_kept();
-}
-
-/// Prefixes that begin alike share pages.
-void layer_stage::count_kept() {
-  std::map<const std::byte*, std::size_t> pages;
-  for (const auto& [id, prefix] : prefixes_) prefix.list_pages(pages);
-  kept_bytes_ = 0;
-  for (const auto& [page, bytes] : pages) kept_bytes_ += bytes;
+  return {pools_.bytes_in_use(), sequences_.kept_bytes(), sequences_.ring_bytes()};
 }
 
 /// Creates the states of new requests, takes the pages of all rows and moves their lengths.
 result<step_rows> layer_stage::open_rows(const joined_step& step) {
   step_rows rows;
   for (const flow::row_span& span : step.table.spans) {
-    const auto sequence = open_sequence(step.table, span);
+    const auto sequence = sequences_.open(step.table, span);
     if (!sequence) return fail(sequence.error());
-    const std::uint32_t end = span.first_position + span.rows_count;
-    if (const result<void> reserved = (*sequence)->reserve(end); !reserved)
-      return fail(reserved.error());
-    (*sequence)->write(step.table.step, end);
     rows.spans.push_back({span, rows.positions.size(), *sequence});
     for (std::uint32_t i = 0; i < span.rows_count; ++i)
       rows.positions.push_back(static_cast<std::int32_t>(span.first_position + i));
@@ -178,31 +153,19 @@ result<void> layer_stage::import_shared(const joined_step& step, const step_rows
   return {};
 }
 
-/// After check_spans(): states that the step created go, others lose what it reserved or appended.
-void layer_stage::take_back(const flow::step_table& table) {
-  for (const flow::row_span& span : table.spans) {
-    const auto found = sequences_.find(span.request);
-    if (found == sequences_.end()) continue;
-    if (span.begins())
-      sequences_.erase(found);
-    else
-      found->second.truncate(span.first_position);
-  }
-}
-
 result<std::vector<flow::row_block>> layer_stage::begin(joined_step step, const model::taps& probes,
                                                         const selection_overrides& overrides) {
   CEDAR_REQUIRE(!suspended(), "a stage runs one step at a time");
   const step_id id = step.table.step;
-  drop(step.table.dropped);
+  sequences_.drop(step.table.dropped);
   if (const result<void> checked = check_inputs(step); !checked) return fail(checked.error());
-  if (const result<void> checked = check_spans(step.table); !checked)
+  if (const result<void> checked = sequences_.check(step.table); !checked)
     return fail(checked.error().with(step_text(id)));
   auto rows = open_rows(step);
   result<void> imported;
   if (rows) imported = import_shared(step, *rows);
   if (!rows || !imported) {
-    take_back(step.table);
+    sequences_.take_back(step.table);
     return fail((rows ? imported.error() : rows.error()).with(step_text(id)));
   }
   scratch_.reset();
@@ -243,7 +206,7 @@ result<std::vector<flow::row_block>> layer_stage::advance(const model::taps& pro
   if (ran && !step_->done()) return out;
   const std::unique_ptr<stage_step> ended = std::move(step_);
   if (ran) return out;
-  take_back(ended->table());
+  sequences_.take_back(ended->table());
   return fail(ran.error().with(step_text(ended->table().step)));
 }
 
@@ -275,11 +238,11 @@ result<flow::row_block> layer_stage::answer(const flow::row_block& request) {
   std::byte* out = memory.data();
   std::size_t row = 0;
   for (const flow::row_span& span : request.spans) {
-    const auto found = sequences_.find(span.request);
-    if (found == sequences_.end())
+    sequence_state* const found = sequences_.find(span.request);
+    if (found == nullptr)
       return fail(errc::mismatch,
                   text + ": request " + std::to_string(span.request.value) + " is unknown here");
-    const memory::global_cache& cache = found->second.global(owner);
+    const memory::global_cache& cache = found->global(owner);
     const std::uint32_t rows =
         owner < schedule_.decoder_begin() ? span.rows_count : span.decoder_count();
     for (const std::size_t end = row + rows; row < end; ++row)
@@ -294,36 +257,13 @@ result<flow::row_block> layer_stage::answer(const flow::row_block& request) {
 }
 
 result<void> layer_stage::apply(const flow::verdict& verdict) {
-  for (const flow::commitment& commitment : verdict.commitments) {
-    const auto found = sequences_.find(commitment.request);
-    if (found == sequences_.end()) continue;
-    if (!commitment.finished) {
-      found->second.commit(verdict.step, commitment.committed);
-      continue;
-    }
-    if (suspended() &&
+  for (const flow::commitment& commitment : verdict.commitments)
+    if (suspended() && commitment.finished &&
         std::ranges::count(step_->table().spans, commitment.request, &flow::row_span::request) > 0)
       return fail(errc::mismatch, step_text(verdict.step) + ": the verdict frees request " +
                                       std::to_string(commitment.request.value) +
                                       ", whose rows are being computed");
-    if (const auto ended = end_request(commitment, found->second); !ended)
-      return fail(ended.error().with(step_text(verdict.step)));
-    sequences_.erase(found);
-  }
-  return {};
-}
-
-result<void> layer_stage::end_request(const flow::commitment& commitment,
-                                      sequence_state& sequence) {
-  if (commitment.kept == prefix_id{}) return {};
-  if (commitment.kept_positions > sequence.written())
-    return fail(errc::mismatch, "request " + std::to_string(commitment.request.value) + " has " +
-                                    std::to_string(sequence.written()) +
-                                    " rows, the verdict keeps " +
-                                    std::to_string(commitment.kept_positions));
-  prefixes_.emplace(commitment.kept, std::move(sequence).keep(commitment.kept_positions));
-  count_kept();
-  return {};
+  return sequences_.apply(verdict);
 }
 
 }  // namespace cedar::stage

@@ -15,7 +15,6 @@
 
 #include <memory>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "kernels/ops/backend.hpp"
@@ -28,7 +27,7 @@
 #include "runtime/model/sharing.hpp"
 #include "runtime/model/taps.hpp"
 #include "runtime/model/weights.hpp"
-#include "runtime/stage/sequence_state.hpp"
+#include "runtime/stage/sequence_table.hpp"
 #include "runtime/stage/stage_step.hpp"
 #include "runtime/stage/step_join.hpp"
 #include "runtime/stage/step_rows.hpp"
@@ -121,8 +120,6 @@ class layer_stage {
   void clear() {
     step_.reset();
     sequences_.clear();
-    prefixes_.clear();
-    kept_bytes_ = 0;
   }
 
   /// Layers of the stage whose Engram rows a step has.
@@ -134,21 +131,14 @@ class layer_stage {
   std::uint32_t last_layer() const noexcept { return options_.last_layer; }
   const kv_pools& pages() const noexcept { return pools_; }
   cache_bytes caches() const noexcept;
-  std::size_t sequences() const noexcept { return sequences_.size(); }
-  std::size_t prefixes() const noexcept { return prefixes_.size(); }
+  std::size_t sequences() const noexcept { return sequences_.sequences(); }
+  std::size_t prefixes() const noexcept { return sequences_.prefixes(); }
 
  private:
   result<void> check_inputs(const joined_step& step) const;
-  result<void> check_spans(const flow::step_table& table) const;
-  result<void> check_span(const flow::row_span& span, const kept_prefix* prefix) const;
-  const kept_prefix* prefix_of(const flow::step_table& table, request_id request) const;
-  result<sequence_state*> open_sequence(const flow::step_table& table, const flow::row_span& span);
-  result<void> end_request(const flow::commitment& commitment, sequence_state& sequence);
+  sequence_state new_sequence();
   result<step_rows> open_rows(const joined_step& step);
   result<void> import_shared(const joined_step& step, const step_rows& rows);
-  void take_back(const flow::step_table& table);
-  void drop(std::span<const prefix_id> prefixes);
-  void count_kept();
   result<std::vector<flow::row_block>> advance(const model::taps& probes);
 
   const kernels::backend& backend_;
@@ -161,10 +151,7 @@ class layer_stage {
   kernels::arena scratch_;
   /// Of the step at hand. Kept for its memory: every source's choice is written before it is read.
   step_selections selections_;
-  std::uint32_t granule_;  ///< positions that fill whole pages at every owner
-  std::unordered_map<request_id, sequence_state> sequences_;
-  std::unordered_map<prefix_id, kept_prefix> prefixes_;
-  std::uint64_t kept_bytes_ = 0;  ///< of the pages that prefixes_ hold
+  sequence_table sequences_;
   std::unique_ptr<stage_step> step_;  ///< null: none is suspended
 };
 
