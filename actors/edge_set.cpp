@@ -24,9 +24,11 @@ using edge_route = std::array<std::uint32_t, 3>;
 edge_route route_of(const flow::message& message) {
   const auto* block = std::get_if<flow::row_block>(&message);
   if (block == nullptr) return {};
-  const bool of_experts =
-      block->kind == flow::row_kind::expert_rows || block->kind == flow::row_kind::expert_outputs;
-  return {of_experts ? 0 : block->layer, block->reader, block->slice};
+  // Requests of all layers take one edge, but those for entries, which name the owner.
+  const bool of_layers = (is_request(block->kind) || is_reply(block->kind)) &&
+                         block->kind != flow::row_kind::gather_request &&
+                         block->kind != flow::row_kind::gathered;
+  return {of_layers ? 0 : block->layer, block->reader, block->slice};
 }
 
 }  // namespace

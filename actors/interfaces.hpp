@@ -50,8 +50,8 @@ struct edge_end {
   flow::edge_contract contract;
   bool outbound = false;  ///< messages leave here (credits arrive); else the reverse
   std::string carries;  ///< flow::kind_of() of its messages
-  /// flow::row_block::layer of its blocks; 0 for other messages, and for rows and outputs of
-  /// experts, whose edges carry those of several layers.
+  /// flow::row_block::layer of its blocks; 0 for other messages, and for what experts and indexers
+  /// are asked and answer: their edges carry that of several layers.
   std::uint32_t layer = 0;
   std::uint32_t reader = 0;  ///< flow::row_block::reader of its blocks
   std::uint32_t slice = 0;  ///< flow::row_block::slice of its blocks

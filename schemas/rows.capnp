@@ -19,6 +19,10 @@ enum RowKind {
   imageRows @11;
   expertRows @12;
   expertOutputs @13;
+  indexQuery @14;
+  poolQuery @15;
+  indexChoice @16;
+  poolChoice @17;
 }
 
 struct RowBlock {
@@ -30,10 +34,11 @@ struct RowBlock {
   # Tensor bytes = rows * rowBytes.
 
   reader @5 :UInt32;
-  # First layer of the stage that asks: gatherRequest, gathered, expertRows and expertOutputs only.
+  # First layer of the stage that asks: requests and replies only.
 
   slice @6 :UInt32;
-  # Number of the slice of experts that is asked: expertRows and expertOutputs only.
+  # Number of the slice of experts that is asked: expertRows and expertOutputs. Number of the shard of
+  # an index: queries and choices, and indexKeys for a shard.
 }
 
 enum ElementType {

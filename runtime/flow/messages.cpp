@@ -94,6 +94,14 @@ std::string_view name_of(row_kind kind) noexcept {
       return "expert_rows";
     case row_kind::expert_outputs:
       return "expert_outputs";
+    case row_kind::index_query:
+      return "index_query";
+    case row_kind::pool_query:
+      return "pool_query";
+    case row_kind::index_choice:
+      return "index_choice";
+    case row_kind::pool_choice:
+      return "pool_choice";
   }
   return "?";
 }

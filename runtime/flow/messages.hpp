@@ -130,7 +130,8 @@ enum class row_kind : std::uint8_t {
                 ///< scales
   head_input,  ///< last stage -> head: collapsed streams [wanted rows, d] bf16
   shared_kv,  ///< owner -> stage with a reader: the step's new main entries [entries, bytes]
-  index_keys,  ///< owner -> stage with an index source: the new entries' keys [entries, bytes]
+  index_keys,  ///< owner -> stage with an index source, or shard of the owner's index: the new
+               ///< entries' keys [entries, bytes]; to a shard only those that it holds, if any
   selection,  ///< index source -> stage with a Reuse layer: positions [rows, top-k] i32, -1 padded
   candidates,  ///< candidate source -> stage with a user: blocks [rows, blocks] i32, -1 padded
   gather_request,  ///< stage with a reader -> owner: positions [rows, top-k] i32, -1 padded; once
@@ -145,7 +146,26 @@ enum class row_kind : std::uint8_t {
                 ///< then the rows, FP8: codes [rows, d] u8, scales [rows, d/32] u8
   expert_outputs,  ///< slice of experts -> the stage that asked: [choices, d] bf16, by ascending
                    ///< expert, then in the order of the rows
+  index_query,  ///< stage with an index source -> shard of its owner's index, while the step runs:
+                ///< the rows that see an entry of the shard: head weights [rows, index heads] bf16,
+                ///< queries [rows, index heads * bytes]
+  pool_query,  ///< the same of a source that is restricted to candidates, after those of their
+               ///< blocks that the shard holds [rows, blocks] i32, -1 padded
+  index_choice,  ///< shard -> the stage that asked: the best entries of each row: positions
+                 ///< [rows, top-k] i32, -1 padded, then their scores [rows, top-k] bf16
+  pool_choice,  ///< the same for the candidate source, with the best blocks of each row: positions,
+                ///< blocks [rows, blocks] i32, -1 padded, then the scores of both
 };
+
+/// Asked while a step runs, or the answer to it: not an input of the step.
+constexpr bool is_request(row_kind kind) noexcept {
+  return kind == row_kind::gather_request || kind == row_kind::expert_rows ||
+         kind == row_kind::index_query || kind == row_kind::pool_query;
+}
+constexpr bool is_reply(row_kind kind) noexcept {
+  return kind == row_kind::gathered || kind == row_kind::expert_outputs ||
+         kind == row_kind::index_choice || kind == row_kind::pool_choice;
+}
 
 /// Tensor rows of one step on one edge. The payload's layout follows from the kind, planes in the
 /// order given above, without padding.
@@ -155,11 +175,13 @@ struct row_block {
   epoch_id epoch;
   /// engram_rows: the layer whose module this is. selection, candidates: the layer that chose.
   /// shared_kv, index_keys, gather_request, gathered: the owner. draft_taps: the target layer.
-  /// expert_rows, expert_outputs: the layer whose experts they are. Else 0.
+  /// expert_rows, expert_outputs: the layer whose experts they are. Queries and choices: the index
+  /// source. Else 0.
   std::uint32_t layer = 0;
-  /// gather_request, gathered, expert_rows, expert_outputs: first layer of the stage that asks.
-  std::uint32_t reader = 0;
-  std::uint32_t slice = 0;  ///< expert_rows, expert_outputs: number of the slice that is asked
+  std::uint32_t reader = 0;  ///< requests and replies: first layer of the stage that asks
+  /// expert_rows, expert_outputs: number of the slice that is asked. Queries and choices,
+  /// index_keys for a shard: number of the shard.
+  std::uint32_t slice = 0;
   std::vector<row_span> spans;
   std::uint32_t rows_count = 0;
   std::uint32_t row_bytes = 0;  ///< payload bytes = rows_count * row_bytes

@@ -21,6 +21,15 @@ plane_sizes sizes_of(row_kind kind, const model::model_config& config) {
   return {std::size_t{config.streams} * config.width, config.streams};
 }
 
+/// A position or a block, with its score.
+constexpr std::size_t scored_bytes = sizeof(std::int32_t) + sizeof(bf16);
+
+/// Of an index query: each head's packed vector and its weight.
+std::size_t query_bytes(const model::model_config& config) {
+  return config.index_heads *
+         (kernels::entry_bytes(model::index_entry_format, config.index_head_dim) + sizeof(bf16));
+}
+
 template <class Planes, class Byte>
 Planes cut_planes(Byte* memory, plane_sizes sizes, std::size_t rows) {
   using stream = std::remove_pointer_t<decltype(Planes{}.streams.data)>;
@@ -73,6 +82,18 @@ std::uint32_t row_bytes(row_kind kind, const model::model_config& config) noexce
       break;
     case row_kind::expert_outputs:
       bytes = width;
+      break;
+    case row_kind::index_query:
+      bytes = query_bytes(config);
+      break;
+    case row_kind::pool_query:
+      bytes = query_bytes(config) + config.candidate_blocks * sizeof(std::int32_t);
+      break;
+    case row_kind::index_choice:
+      bytes = config.index_topk * scored_bytes;
+      break;
+    case row_kind::pool_choice:
+      bytes = (config.index_topk + config.candidate_blocks) * scored_bytes;
       break;
   }
   return static_cast<std::uint32_t>(bytes);

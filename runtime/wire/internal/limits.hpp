@@ -66,6 +66,10 @@ inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spa
     case flow::row_kind::gather_request:
     case flow::row_kind::image_rows:
     case flow::row_kind::expert_rows:
+    case flow::row_kind::index_query:
+    case flow::row_kind::pool_query:
+    case flow::row_kind::index_choice:
+    case flow::row_kind::pool_choice:
       return rows <= all;
   }
   return false;

@@ -107,6 +107,24 @@ BOOST_AUTO_TEST_CASE(rows_for_experts_leave_on_the_edge_of_their_slice_whatever_
   BOOST_CHECK_THROW(one.set.send(rows), defect);
 }
 
+BOOST_AUTO_TEST_CASE(queries_leave_on_the_edge_of_their_shard_and_keys_on_that_of_their_owner_too) {
+  std::vector<edge_end> ends{
+      edge_end_of(1, true, "index_query", {}), edge_end_of(2, true, "index_query", {}),
+      edge_end_of(3, true, "index_keys", {}), edge_end_of(4, true, "index_keys", {})};
+  ends[1].slice = ends[3].slice = 1;
+  ends[2].layer = ends[3].layer = 7;
+  recorded_set one(ends);
+  flow::row_block block = block_of(1, row_kind::index_query, 7);
+  block.slice = 1;
+  one.set.send(block);
+  BOOST_TEST(one.take() == texts{"2:0 index_query"}, by_element);
+  block.kind = row_kind::index_keys;
+  one.set.send(block);
+  BOOST_TEST(one.take() == texts{"4:0 index_keys"}, by_element);
+  block.layer = 8;
+  BOOST_CHECK_THROW(one.set.send(block), defect);
+}
+
 BOOST_AUTO_TEST_CASE(a_message_that_no_edge_carries_is_a_defect) {
   recorded_set one(
       {edge_end_of(1, true, "engram_rows", {}, 2, 4), edge_end_of(2, false, "verdict", {})});

@@ -59,7 +59,8 @@ fuzz_material fuzz_corpus() {
       input_of(wire::test::sample_image())};
   for (const auto kind :
        {flow::row_kind::embedded, flow::row_kind::activation, flow::row_kind::engram_rows,
-        flow::row_kind::head_input, flow::row_kind::expert_rows, flow::row_kind::expert_outputs}) {
+        flow::row_kind::head_input, flow::row_kind::expert_rows, flow::row_kind::expert_outputs,
+        flow::row_kind::pool_query, flow::row_kind::pool_choice}) {
     out.seeds.push_back(input_of(wire::test::sample_row_block(kind)));
   }
   out.words = {std::string(8, '\0'), std::string(4, '\xff'), std::string("\x01\x00\x00\x00", 4)};

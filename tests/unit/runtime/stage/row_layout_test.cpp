@@ -47,6 +47,11 @@ BOOST_AUTO_TEST_CASE(rows_have_the_architectures_sizes_at_the_released_configura
   // FP8 with a scale for 32, and of six experts an id and a weight each.
   BOOST_TEST(row_bytes(row_kind::expert_rows, config) == 5120U + 160 + 6 * 8);
   BOOST_TEST(row_bytes(row_kind::expert_outputs, config) == 10240U);
+  // 32 heads of 64 bytes of codes, 4 of scales and a weight; positions and blocks with scores.
+  BOOST_TEST(row_bytes(row_kind::index_query, config) == 32U * (64 + 4) + 64);
+  BOOST_TEST(row_bytes(row_kind::pool_query, config) == 32U * (64 + 4) + 64 + 8192);
+  BOOST_TEST(row_bytes(row_kind::index_choice, config) == 512U * 6);
+  BOOST_TEST(row_bytes(row_kind::pool_choice, config) == (512U + 2048) * 6);
 }
 
 BOOST_AUTO_TEST_CASE(planes_follow_each_other_without_padding) {
