@@ -24,14 +24,16 @@ shared_state by_kind(const shared_state& a, const shared_state& b, const Change&
 }  // namespace
 
 shared_state shared_needs(const schedule& schedule, const model_config& config, std::uint32_t first,
-                          std::uint32_t last, const std::set<std::uint32_t>& gather_owners) {
+                          std::uint32_t last, const std::set<std::uint32_t>& gather_owners,
+                          const std::set<std::uint32_t>& sharded_owners) {
   layer_set entries, gathered, index_keys, selections, candidates;
   for (std::uint32_t layer = first; layer <= last; ++layer) {
     const layer_schedule& entry = schedule[layer];
     if (entry.owner && *entry.owner < first)
       (gather_owners.contains(*entry.owner) ? gathered : entries).insert(*entry.owner);
     const bool selects = entry.index_source == layer;
-    if (selects && *entry.owner < first) index_keys.insert(*entry.owner);
+    if (selects && *entry.owner < first && !sharded_owners.contains(*entry.owner))
+      index_keys.insert(*entry.owner);
     if (entry.index_source && *entry.index_source < first) selections.insert(*entry.index_source);
     if (entry.uses_candidates && *config.candidate_source < first)
       candidates.insert(*config.candidate_source);

@@ -27,9 +27,11 @@ struct shared_state {
 };
 
 /// What layers [first, last] need of layers before `first`. Owners in `gather_owners` keep the only
-/// copy of their main entries; their index keys travel like those of the others.
+/// copy of their main entries; their index keys travel like those of the others. Index keys of
+/// `sharded_owners` are with indexers, and come to no layer.
 shared_state shared_needs(const schedule& schedule, const model_config& config, std::uint32_t first,
-                          std::uint32_t last, const std::set<std::uint32_t>& gather_owners);
+                          std::uint32_t last, const std::set<std::uint32_t>& gather_owners,
+                          const std::set<std::uint32_t>& sharded_owners = {});
 
 /// The part of `state` that layers [first, last] make.
 shared_state made_by(const shared_state& state, std::uint32_t first, std::uint32_t last);

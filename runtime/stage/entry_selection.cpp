@@ -21,31 +21,6 @@ std::size_t pages_of(std::size_t entries, std::size_t page_entries) {
   return (entries + page_entries - 1) / page_entries;
 }
 
-/// The pages of a cache's first `entries` index keys.
-model::index_keys keys_of(const model::context& c, const memory::global_cache& cache,
-                          std::uint32_t entries) {
-  const std::uint32_t run = cache.page_entries();
-  const auto pages = c.scratch.take<const std::byte*>(1, pages_of(entries, run));
-  for (std::uint32_t page = 0; page < pages.cols; ++page)
-    pages.data[page] = cache.index_key(page * run);
-  return {pages.row(0), run};
-}
-
-/// The index keys of the first `visible` positions inside the pool: block by block, or one by one
-/// where a block may cross the end of a page.
-model::index_keys pool_keys(const model::context& c, const memory::global_cache& cache,
-                            const kernels::candidate_pool& pool, std::uint32_t visible) {
-  if (pool.blocks.empty()) return {};
-  const std::uint32_t size = pool.block_size;
-  const std::uint32_t run = cache.page_entries() % size == 0 ? size : 1;
-  const auto keys = c.scratch.take<const std::byte*>(1, pool.blocks.size() * (size / run));
-  std::size_t count = 0;
-  for (const std::uint32_t block : pool.blocks)
-    for (std::uint32_t j = block * size; j < std::min((block + 1) * size, visible); j += run)
-      keys.data[count++] = cache.index_key(j);
-  return {keys.row(0).first(count), run};
-}
-
 /// Scores of every row against all entries that it sees, for a probe: -infinity beyond them.
 void offer_scores(const model::context& c, const index_source& source, const step_rows& rows,
                   const model::index_query& query, std::uint32_t longest) {
@@ -57,13 +32,36 @@ void offer_scores(const model::context& c, const index_source& source, const ste
     for (std::size_t row = span.first_row; row < span.first_row + span.span.rows_count; ++row) {
       const std::uint32_t visible = visible_count(c.positions[row], source.schedule.ratio);
       model::score_row(c, query, row,
-                       keys_of(c, span.sequence->global(*source.schedule.owner), visible),
+                       keys_of(c.scratch, span.sequence->global(*source.schedule.owner), visible),
                        scores.row(row).first(visible));
     }
   c.probes.offer(source.layer, "index.score", scores);
 }
 
-/// Chosen positions as a padded [n, width] table for a probe.
+}  // namespace
+
+model::index_keys keys_of(kernels::arena& scratch, const memory::global_cache& cache,
+                          std::uint32_t entries) {
+  const std::uint32_t run = cache.page_entries();
+  const auto pages = scratch.take<const std::byte*>(1, pages_of(entries, run));
+  for (std::uint32_t page = 0; page < pages.cols; ++page)
+    pages.data[page] = cache.index_key(page * run);
+  return {pages.row(0), run};
+}
+
+model::index_keys pool_keys(kernels::arena& scratch, const memory::global_cache& cache,
+                            const kernels::candidate_pool& pool, std::uint32_t visible) {
+  if (pool.blocks.empty()) return {};
+  const std::uint32_t size = pool.block_size;
+  const std::uint32_t run = cache.page_entries() % size == 0 ? size : 1;
+  const auto keys = scratch.take<const std::byte*>(1, pool.blocks.size() * (size / run));
+  std::size_t count = 0;
+  for (const std::uint32_t block : pool.blocks)
+    for (std::uint32_t j = block * size; j < std::min((block + 1) * size, visible); j += run)
+      keys.data[count++] = cache.index_key(j);
+  return {keys.row(0).first(count), run};
+}
+
 void offer_selection(const model::context& c, std::uint32_t layer, const selection& chosen) {
   if (!c.probes.wants(layer, "index.topk")) return;
   std::size_t width = 0;
@@ -75,8 +73,6 @@ void offer_selection(const model::context& c, std::uint32_t layer, const selecti
   }
   c.probes.offer(layer, "index.topk", matrix_view<const std::int32_t>(table));
 }
-
-}  // namespace
 
 void select_entries(const model::context& c, const index_source& source,
                     const model::indexer_weights& weights, const step_rows& rows,
@@ -95,7 +91,7 @@ void select_entries(const model::context& c, const index_source& source,
   for (const span_rows& span : rows.spans) {
     const memory::global_cache& cache = span.sequence->global(*schedule.owner);
     const auto keys =
-        schedule.uses_candidates ? model::index_keys{} : keys_of(c, cache, cache.written());
+        schedule.uses_candidates ? model::index_keys{} : keys_of(c.scratch, cache, cache.written());
     for (std::size_t i = 0; i < span.span.rows_count; ++i) {
       const std::size_t row = span.first_row + i;
       const std::uint32_t visible = visible_count(c.positions[row], schedule.ratio);
@@ -103,7 +99,7 @@ void select_entries(const model::context& c, const index_source& source,
         const kernels::arena::mark scope(c.scratch);
         const kernels::candidate_pool& pool = selections.candidates.at(row);
         const auto row_scores = scores.first(kernels::pool_size(pool, visible));
-        model::score_row(c, query, row, pool_keys(c, cache, pool, visible), row_scores);
+        model::score_row(c, query, row, pool_keys(c.scratch, cache, pool, visible), row_scores);
         kernels::select_top_k_in_pool(row_scores, pool, visible, config.index_topk, chosen[row]);
         continue;
       }

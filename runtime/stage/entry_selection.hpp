@@ -6,6 +6,7 @@
 #pragma once
 
 #include "runtime/model/context.hpp"
+#include "runtime/model/indexer.hpp"
 #include "runtime/model/schedule.hpp"
 #include "runtime/model/weights.hpp"
 #include "runtime/stage/step_rows.hpp"
@@ -25,5 +26,16 @@ void select_entries(const model::context& c, const index_source& source,
                     kernels::matrix_view<const kernels::bf16> x,
                     kernels::matrix_view<const kernels::bf16> compressed,
                     step_selections& selections);
+
+/// Chosen positions as a padded [n, width] table for a probe.
+void offer_selection(const model::context& c, std::uint32_t layer, const selection& chosen);
+
+/// The first `entries` index keys of a cache, in its pages.
+model::index_keys keys_of(kernels::arena& scratch, const memory::global_cache& cache,
+                          std::uint32_t entries);
+/// The index keys of the first `visible` positions inside the pool: block by block, or one by one
+/// where a block may cross the end of a page.
+model::index_keys pool_keys(kernels::arena& scratch, const memory::global_cache& cache,
+                            const kernels::candidate_pool& pool, std::uint32_t visible);
 
 }  // namespace cedar::stage

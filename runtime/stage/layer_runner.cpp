@@ -59,13 +59,17 @@ result<attention_half> layer_runner::begin_attention(const model::context& c, co
       return fail(created.error());
   }
   if (schedule_.index_source) {
-    if (*schedule_.index_source == layer_)
+    const bool selects = *schedule_.index_source == layer_;
+    const auto& compressed = half.rows.query.compressed;
+    if (selects && new_keys_ != nullptr)
+      half.query = model::make_index_query(c, layer_, *weights_.attention.indexer, x, compressed);
+    else if (selects)
       select_entries(c, {config_, schedule_, layer_}, *weights_.attention.indexer, rows, x,
-                     half.rows.query.compressed, selections);
+                     compressed, selections);
     const auto forced = overrides.positions.find(*schedule_.index_source);
     half.chosen = forced != overrides.positions.end()
                       ? &forced->second
-                      : &selections.by_source.at(*schedule_.index_source);
+                      : &selections.by_source[*schedule_.index_source];
   }
   return half;
 }
@@ -118,6 +122,7 @@ void layer_runner::run_moe(const model::context& c, const selection_overrides& o
 result<void> layer_runner::create_global(const model::context& c, const step_rows& rows,
                                          matrix_view<const bf16> x) const {
   const model::compressor_weights& weights = *weights_.attention.compressor;
+  if (new_keys_ != nullptr) new_keys_->clear();
   if (schedule_.ratio == 1) {
     const auto latents = model::latents_of_rows(c, weights, x);
     for (const span_rows& span : rows.spans)
@@ -139,7 +144,17 @@ result<void> layer_runner::create_per_row(const model::context& c, const span_ro
   const auto entries = model::make_global_entries(c, layer_, *weights_.attention.indexer,
                                                   latents.rows_from(first, count),
                                                   c.positions.subspan(first, count));
-  return span.sequence->global(layer_).append(entries.main, entries.index_keys);
+  return append(span.sequence->global(layer_), entries);
+}
+
+result<void> layer_runner::append(memory::global_cache& cache,
+                                  const model::global_entries& entries) const {
+  if (new_keys_ == nullptr) return cache.append(entries.main, entries.index_keys);
+  for (std::size_t i = 0; i < entries.index_keys.rows; ++i) {
+    const auto key = entries.index_keys.row(i);
+    new_keys_->insert(new_keys_->end(), key.begin(), key.end());
+  }
+  return cache.append(entries.main, {entries.main.data, entries.main.rows, 0});
 }
 
 result<void> layer_runner::create_grouped(const model::context& c, const span_rows& span,
@@ -175,8 +190,7 @@ result<void> layer_runner::create_grouped(const model::context& c, const span_ro
     const auto latents = model::pool_groups(c, *weights_.attention.compressor, members, ratio);
     const auto entries = model::make_global_entries(c, layer_, *weights_.attention.indexer, latents,
                                                     positions.row(0));
-    if (const result<void> kept = cache.append(entries.main, entries.index_keys); !kept)
-      return kept;
+    if (const result<void> kept = append(cache, entries); !kept) return kept;
   }
   pending.write(
       begin, {reinterpret_cast<const std::byte*>(waiting.data), waiting.rows, pending.row_bytes()});
@@ -230,10 +244,11 @@ void layer_runner::offer_global(const model::context& c, const step_rows& rows) 
         count, kernels::entry_bytes(model::index_entry_format, config_.index_head_dim));
     for (std::uint32_t j = 0; j < count; ++j) {
       std::copy_n(cache.main_entry(j), main.cols, main.row_data(j));
-      std::copy_n(cache.index_key(j), keys.cols, keys.row_data(j));
+      if (new_keys_ == nullptr) std::copy_n(cache.index_key(j), keys.cols, keys.row_data(j));
     }
     model::offer_entries(c, layer_, "attn.compress_kv", main, model::global_entry_format,
                          config_.head_dim);
+    if (new_keys_ != nullptr) continue;
     model::offer_entries(c, layer_, "index.k", keys, model::index_entry_format,
                          config_.index_head_dim);
   }

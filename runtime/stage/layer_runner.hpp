@@ -6,9 +6,13 @@
 // global entries of complete groups, 0..floor((t + 1) / r) - 1.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "runtime/base/result.hpp"
 #include "runtime/model/compressor.hpp"
 #include "runtime/model/context.hpp"
+#include "runtime/model/indexer.hpp"
 #include "runtime/model/layer.hpp"
 #include "runtime/model/schedule.hpp"
 #include "runtime/model/weights.hpp"
@@ -17,22 +21,27 @@
 namespace cedar::stage {
 
 /// An attention sublayer between its two halves: everything is computed that the choice of global
-/// entries needs, and the choice is made. Views into the context's scratch.
+/// entries needs, and the choice is made, or asked for. Views into the context's scratch.
 struct attention_half {
   model::opened_attention rows;
   const selection* chosen = nullptr;  ///< of the layer's index source; null: window only
+  std::optional<model::index_query> query{};  ///< by which indexers will choose for this source
 };
 
 class layer_runner {
  public:
-  /// All references must outlive the runner.
+  /// All references must outlive the runner. `new_keys`: indexers hold the index keys of the
+  /// layer's owner; those of new entries go there, [entries, bytes] in the order of the rows. Null:
+  /// they are in the sequences.
   layer_runner(const model::model_config& config, const model::schedule& schedule,
-               std::uint32_t layer, const model::layer_weights& weights)
+               std::uint32_t layer, const model::layer_weights& weights,
+               std::vector<std::byte>* new_keys = nullptr)
       : config_(config),
         schedule_(schedule[layer]),
         in_decoder_(layer >= schedule.decoder_begin()),
         layer_(layer),
-        weights_(weights) {}
+        weights_(weights),
+        new_keys_(new_keys) {}
 
   /// Where the layer does not follow another in one pass over the streams: Engram, if it has a
   /// module, writes to `out` (out.streams may be in.streams' memory), and the attention sublayer is
@@ -86,6 +95,7 @@ class layer_runner {
                               const model::compressor_inputs& inputs) const;
   result<void> create_per_row(const model::context& c, const span_rows& span,
                               kernels::matrix_view<const kernels::bf16> latents) const;
+  result<void> append(memory::global_cache& cache, const model::global_entries& entries) const;
   std::span<const kernels::attention_entries> visible_entries(const model::context& c,
                                                               const step_rows& rows,
                                                               const step_selections& selections,
@@ -97,6 +107,7 @@ class layer_runner {
   bool in_decoder_;
   std::uint32_t layer_;
   const model::layer_weights& weights_;
+  std::vector<std::byte>* new_keys_;
 };
 
 }  // namespace cedar::stage

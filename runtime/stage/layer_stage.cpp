@@ -40,7 +40,11 @@ page_counts pages_needed(const model::schedule& schedule, const layer_stage_opti
   };
   page_counts pages;
   for (std::uint32_t layer = options.first_layer; layer <= options.last_layer; ++layer)
-    if (schedule[layer].mode == model::layer_mode::full) pages.whole += pages_of(layer);
+    if (schedule[layer].mode == model::layer_mode::full) {
+      const bool keys_elsewhere =
+          std::ranges::count(options.indexers, layer, &model::index_shard::owner) > 0;
+      (keys_elsewhere ? pages.entries : pages.whole) += pages_of(layer);
+    }
   const auto& keys = options.imports.index_keys;
   for (const std::uint32_t owner : options.imports.entries)
     (std::ranges::binary_search(keys, owner) ? pages.whole : pages.entries) += pages_of(owner);
@@ -88,8 +92,8 @@ std::vector<shared_input> layer_stage::shared_inputs() const {
 }
 
 sequence_state layer_stage::new_sequence() {
-  return {config_,          schedule_, options_.first_layer,  options_.last_layer,
-          options_.imports, pools_,    options_.tapped_layers};
+  return {config_,          schedule_, options_.first_layer,   options_.last_layer,
+          options_.imports, pools_,    options_.tapped_layers, options_.indexers};
 }
 
 cache_bytes layer_stage::caches() const noexcept {
@@ -179,7 +183,8 @@ result<std::vector<flow::row_block>> layer_stage::begin(joined_step step, const 
                           options_.imports,
                           options_.exports,
                           options_.tapped_layers,
-                          options_.experts_elsewhere};
+                          options_.experts_elsewhere,
+                          options_.indexers};
   step_ = std::make_unique<stage_step>(parts, scratch_, std::move(step), std::move(*rows),
                                        selections_, overrides);
   return advance(probes);
@@ -215,8 +220,9 @@ result<flow::row_block> layer_stage::run(const flow::step_table& table,
                                          std::span<const flow::row_block> engram,
                                          const model::taps& probes,
                                          const selection_overrides& overrides) {
-  CEDAR_REQUIRE(options_.imports.empty() && options_.experts_elsewhere.empty(),
-                "a stage that needs others is driven by begin()");
+  CEDAR_REQUIRE(
+      options_.imports.empty() && options_.experts_elsewhere.empty() && options_.indexers.empty(),
+      "a stage that needs others is driven by begin()");
   auto made = begin({table, input, {engram.begin(), engram.end()}, {}, {}}, probes, overrides);
   if (!made) return fail(made.error());
   return std::move(made->back());

@@ -10,6 +10,9 @@
 //    suspends it. Steps do not overtake each other.
 // 5. Routed experts that other units hold are asked, layer by layer, for what the rows chose: this
 //    suspends the step too, after what is here has been computed meanwhile (go_on()).
+// 6. Index keys of an owner that indexers hold are not here: new ones are sent to them, and its
+// index
+//    sources ask them what to choose.
 // Not thread-safe: one owner (an actor, or the local engine) calls it.
 #pragma once
 
@@ -22,6 +25,7 @@
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
 #include "runtime/model/expert_slice.hpp"
+#include "runtime/model/index_shard.hpp"
 #include "runtime/model/rotary.hpp"
 #include "runtime/model/schedule.hpp"
 #include "runtime/model/sharing.hpp"
@@ -51,6 +55,9 @@ struct layer_stage_options {
   std::vector<std::uint32_t> tapped_layers{};
   /// Slices of the layers' routed experts that other units hold. Their weights are not needed here.
   std::vector<model::expert_slice> experts_elsewhere{};
+  /// Shards of the index keys of owners, all of an owner's or none: of its layers, and of those
+  /// that its index sources choose from.
+  std::vector<model::index_shard> indexers{};
 };
 
 /// Pages whose entries have main entries, or index keys, or both.
@@ -81,11 +88,11 @@ class layer_stage {
   /// those pages. Its rows are `embedded` for a stage that begins with layer 0, else
   /// `activation`; it has Engram rows for every layer of the stage with a module, and the blocks of
   /// shared_inputs(). Returns the blocks to be sent: exports, taps, and last `activation`
-  /// (`head_input` of wanted rows if the stage ends the model), or a `gather_request` or
-  /// `expert_rows`, which suspend the step. Errors: malformed (blocks that do not fit the step, a
-  /// request twice), capacity (no free page, too many requests, beyond the context), mismatch (rows
-  /// that do not continue the request's state, a prefix that is unknown here or shorter). Defect:
-  /// another step is suspended.
+  /// (`head_input` of wanted rows if the stage ends the model), or a `gather_request`,
+  /// `expert_rows` or queries, which suspend the step. Errors: malformed (blocks that do not fit
+  /// the step, a request twice), capacity (no free page, too many requests, beyond the context),
+  /// mismatch (rows that do not continue the request's state, a prefix that is unknown here or
+  /// shorter). Defect: another step is suspended.
   result<std::vector<flow::row_block>> begin(joined_step step, const model::taps& probes,
                                              const selection_overrides& overrides = {});
   /// Goes on with the suspended step, as far as this answer allows; returns what begin() does, or

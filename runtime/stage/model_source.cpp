@@ -101,6 +101,11 @@ result<std::unique_ptr<expert_stage>> model_source::make_experts(
   return std::make_unique<expert_stage>(backend, config_, slice, std::move(layers));
 }
 
+std::unique_ptr<indexer_stage> model_source::make_indexer(const kernels::backend& backend,
+                                                          const indexer_options& options) const {
+  return std::make_unique<indexer_stage>(backend, config_, schedule_, options);
+}
+
 result<std::unique_ptr<head_stage>> model_source::make_head(const kernels::backend& backend) const {
   const auto weights = load_head(checkpoint_, config_);
   if (!weights) return fail(weights.error());

@@ -20,6 +20,7 @@
 #include "runtime/stage/engram_stage.hpp"
 #include "runtime/stage/expert_stage.hpp"
 #include "runtime/stage/head_stage.hpp"
+#include "runtime/stage/indexer_stage.hpp"
 #include "runtime/stage/layer_stage.hpp"
 #include "runtime/stage/vision_stage.hpp"
 #include "runtime/store/checkpoint.hpp"
@@ -53,6 +54,9 @@ class model_source {
                                                    const layer_stage_options& options) const;
   result<std::unique_ptr<expert_stage>> make_experts(const kernels::backend& backend,
                                                      const model::expert_slice& slice) const;
+  /// Reads no weights.
+  std::unique_ptr<indexer_stage> make_indexer(const kernels::backend& backend,
+                                              const indexer_options& options) const;
   result<std::unique_ptr<head_stage>> make_head(const kernels::backend& backend) const;
   /// Error not_found: the model has no draft blocks.
   result<std::unique_ptr<drafter_stage>> make_drafter(const kernels::backend& backend,

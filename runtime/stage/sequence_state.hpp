@@ -9,12 +9,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 
 #include "runtime/base/ids.hpp"
 #include "runtime/memory/global_cache.hpp"
 #include "runtime/memory/position_ring.hpp"
 #include "runtime/model/config.hpp"
+#include "runtime/model/index_shard.hpp"
 #include "runtime/model/schedule.hpp"
 #include "runtime/model/sharing.hpp"
 
@@ -26,8 +28,9 @@ inline std::uint32_t ring_slack(const model::model_config& config) noexcept {
 }
 
 /// Pages of a stage by what their entries hold. An owner's own entries, and replicas of main
-/// entries with their keys, are `whole`; a replica that nobody scores against has no keys, and one
-/// whose main entries are gathered has only keys.
+/// entries with their keys, are `whole`; a replica that nobody scores against has no keys, nor have
+/// own entries whose keys are with indexers; a replica whose main entries are gathered has only
+/// keys.
 struct kv_pools {
   memory::kv_page_pool whole;
   memory::kv_page_pool entries;
@@ -44,9 +47,12 @@ struct kv_pools {
   }
 };
 
-/// Which pool of `pools` holds what a stage keeps of `owner`; null: nothing.
-memory::kv_page_pool* pool_of(kv_pools& pools, const model::shared_state& imports,
-                              std::uint32_t owner, bool own) noexcept;
+/// Which pool of `pools` holds what a stage keeps of `owner`, one of its layers; and what it keeps
+/// of another stage's, null: nothing.
+memory::kv_page_pool& pool_of_own(kv_pools& pools, std::span<const model::index_shard> indexers,
+                                  std::uint32_t owner) noexcept;
+memory::kv_page_pool* pool_of_replica(kv_pools& pools, const model::shared_state& imports,
+                                      std::uint32_t owner) noexcept;
 
 /// Global KV of a request that is over, by owner: what later requests may begin with. Constant.
 class kept_prefix {
@@ -69,11 +75,14 @@ class kept_prefix {
 class sequence_state {
  public:
   /// For layers [first, last] of the model, with replicas of what `imports` brings, and rings for
-  /// the taps of the layers `tapped`.
+  /// the taps of the layers `tapped`; owners of `indexers` have no keys.
   sequence_state(const model::model_config& config, const model::schedule& schedule,
                  std::uint32_t first_layer, std::uint32_t last_layer,
                  const model::shared_state& imports, kv_pools& pools,
-                 std::span<const std::uint32_t> tapped = {});
+                 std::span<const std::uint32_t> tapped = {},
+                 std::span<const model::index_shard> indexers = {});
+  /// For a shard of the index keys of an owner of this ratio.
+  sequence_state(const model::index_shard& shard, std::uint32_t ratio, memory::kv_page_pool& keys);
 
   std::uint32_t written() const noexcept { return written_; }
   std::uint32_t committed() const noexcept { return committed_; }
@@ -122,11 +131,18 @@ class sequence_state {
   void truncate(std::uint32_t positions);
 
  private:
+  /// What is here of the entries of positions [0, positions).
+  std::uint32_t entries_of(std::uint32_t owner, std::uint32_t positions) const {
+    const std::uint32_t entries = positions / ratios_.at(owner);
+    return shard_ ? shard_->count(entries) : entries;
+  }
+
   std::map<std::uint32_t, memory::position_ring> windows_;
   std::map<std::uint32_t, memory::position_ring> taps_;
   std::map<std::uint32_t, memory::global_cache> globals_;
   std::map<std::uint32_t, memory::position_ring> pending_;
   std::map<std::uint32_t, std::uint32_t> ratios_;  ///< of the owners in globals_
+  std::optional<model::index_shard> shard_;  ///< of their entries only these are here
   step_id last_step_;
   std::uint32_t written_ = 0;
   std::uint32_t committed_ = 0;

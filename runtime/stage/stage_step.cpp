@@ -5,6 +5,7 @@
 #include "kernels/base/check.hpp"
 #include "runtime/model/drafter.hpp"
 #include "runtime/stage/drafter_stage.hpp"
+#include "runtime/stage/entry_selection.hpp"
 #include "runtime/stage/row_layout.hpp"
 #include "runtime/stage/shared_blocks.hpp"
 
@@ -37,6 +38,7 @@ stage_step::stage_step(const stage_parts& parts, kernels::arena& scratch, joined
       all_(std::move(rows)),
       selections_(selections),
       layer_(parts.first_layer),
+      awaited_choices_({parts.config, parts.schedule}, parts.indexers, parts.first_layer),
       awaited_experts_(parts.config, parts.experts_elsewhere, parts.first_layer) {
   open(*inputs_.rows);
 }
@@ -47,7 +49,15 @@ model::context stage_step::context(const model::taps& probes) const {
 }
 
 layer_runner stage_step::runner() const {
-  return {parts_.config, parts_.schedule, layer_, weights_of(layer_)};
+  return {parts_.config, parts_.schedule, layer_, weights_of(layer_),
+          keys_elsewhere(layer_) ? &selections_.new_keys : nullptr};
+}
+
+/// Indexers hold the index keys that the layer makes or chooses by.
+bool stage_step::keys_elsewhere(std::uint32_t layer) const {
+  return std::ranges::any_of(parts_.indexers, [&](const model::index_shard& shard) {
+    return shard.owner == parts_.schedule[layer].owner;
+  });
 }
 
 /// The streams that the first layer reads: the block's own memory, or copies of the embedding.
@@ -142,14 +152,24 @@ bool stage_step::next_layer_follows() const {
   return layer_ + 1 != parts_.schedule.decoder_begin() || !narrows();
 }
 
-/// What the layer made and later stages use.
-void stage_step::send_shared(std::vector<flow::row_block>& out) const {
+/// What the layer made, for later stages and indexers.
+void stage_step::send_entries(std::vector<flow::row_block>& out) const {
   const shared_context c{parts_.config, parts_.schedule};
   const model::shared_state& exports = parts_.exports;
   if (holds(exports.entries, layer_))
     out.push_back(make_entries_block(row_kind::shared_kv, c, table(), layer_, all_));
   if (holds(exports.index_keys, layer_))
     out.push_back(make_entries_block(row_kind::index_keys, c, table(), layer_, all_));
+  for (const model::index_shard& shard : parts_.indexers)
+    if (shard.owner == layer_)
+      if (auto keys = make_keys_block(c, table(), shard, selections_.new_keys))
+        out.push_back(std::move(*keys));
+}
+
+/// What the layer chose and later stages use.
+void stage_step::send_choices(std::vector<flow::row_block>& out) const {
+  const shared_context c{parts_.config, parts_.schedule};
+  const model::shared_state& exports = parts_.exports;
   if (holds(exports.selections, layer_))
     out.push_back(make_selection_block(row_kind::selection, c, table(), layer_,
                                        selections_.by_source.at(layer_)));
@@ -189,6 +209,35 @@ void stage_step::send_taps(std::vector<flow::row_block>& out) const {
   out.back().layer = layer_;
 }
 
+/// Up to the choice of entries, which may be asked for.
+result<void> stage_step::begin_attention(const model::taps& probes,
+                                         std::vector<flow::row_block>& out) {
+  half_scope_.emplace(scratch_);
+  const model::context c = context(probes);
+  if (!attention_begun_) current_ = runner().open(c, active(), current_, output_, attention_frame_);
+  auto half = runner().begin_attention(c, active(), selections_, overrides_, current_,
+                                       attention_frame_, global_made_);
+  if (!half) return fail(half.error());
+  half_ = *half;
+  chosen_ = false;
+  send_entries(out);
+  if (half_->query)
+    awaited_choices_.ask(table(), layer_, *half_->query, selections_.candidates, out);
+  return {};
+}
+
+/// The entries are chosen; they may have to be fetched.
+void stage_step::end_choice(const model::taps& probes, std::vector<flow::row_block>& out) {
+  if (half_->query) {
+    awaited_choices_.settle(selections_);
+    offer_selection(context(probes), layer_, selections_.by_source.at(layer_));
+  }
+  chosen_ = true;
+  send_choices(out);
+  make_taps(probes, out);
+  if (needs_gather()) request_entries(out);
+}
+
 result<void> stage_step::attend(const model::taps& probes, std::vector<flow::row_block>& out) {
   if (!half_) {
     if (layer_ == parts_.schedule.decoder_begin() && narrows())
@@ -196,25 +245,16 @@ result<void> stage_step::attend(const model::taps& probes, std::vector<flow::row
     if (active().count() == 0) {  // the whole step belongs to the encoder
       if (parts_.schedule[layer_].index_source == layer_) selections_.by_source[layer_].clear();
       if (parts_.schedule[layer_].makes_candidates) selections_.candidates.clear();
-      send_shared(out);
+      send_entries(out);
+      send_choices(out);
       make_taps(probes, out);
       return {};
     }
-    half_scope_.emplace(scratch_);
-    const model::context c = context(probes);
-    if (!attention_begun_)
-      current_ = runner().open(c, active(), current_, output_, attention_frame_);
-    auto half = runner().begin_attention(c, active(), selections_, overrides_, current_,
-                                         attention_frame_, global_made_);
-    if (!half) return fail(half.error());
-    half_ = *half;
-    send_shared(out);
-    make_taps(probes, out);
-    if (needs_gather()) {
-      request_entries(out);
-      return {};
-    }
+    if (const auto begun = begin_attention(probes, out); !begun) return begun;
   }
+  if (awaited_choices_.any()) return {};
+  if (!chosen_) end_choice(probes, out);
+  if (waits_for_) return {};
   const model::context c = context(probes);
   runner().end_attention(c, active(), selections_, *half_, output_, moe_frame_);
   half_.reset();
@@ -240,7 +280,7 @@ void stage_step::close_moe(const model::taps& probes) {
 result<void> stage_step::run_layer(const model::taps& probes, std::vector<flow::row_block>& out) {
   if (!moe_) {
     if (const auto attended = attend(probes, out); !attended) return attended;
-    if (waits_for_ || active().count() == 0) return {};
+    if (waits_for_entries() || active().count() == 0) return {};
     open_moe(probes, out);
     if (awaited_experts_.any()) return {};
   }
@@ -255,7 +295,7 @@ result<void> stage_step::advance(const model::taps& probes, std::vector<flow::ro
   for (; layer_ <= parts_.last_layer; ++layer_) {
     if (const auto ran = run_layer(probes, out); !ran)
       return fail(ran.error().with("layer " + std::to_string(layer_)));
-    if (waits_for_ || moe_) return {};
+    if (waits_for_entries() || moe_) return {};
     global_made_ = false;
   }
   out.push_back(finish(probes));

@@ -1,7 +1,8 @@
 // One step on its way through the layers of a stage.
 //
-// The walk stops where it needs main entries that an owner elsewhere keeps (`gather`), or outputs
-// of experts that another unit holds, and goes on when they have come; nothing blocks meanwhile.
+// The walk stops where it needs main entries that an owner elsewhere keeps (`gather`), outputs of
+// experts that another unit holds, or choices of indexers, and goes on when they have come; nothing
+// blocks meanwhile.
 // Rows for experts elsewhere leave before those here are run. In mode `bounded` it narrows at the
 // decoder's first layer: that layer creates global entries from all rows, then only the rows that
 // walk the decoder go on.
@@ -13,10 +14,12 @@
 #include "kernels/ops/backend.hpp"
 #include "runtime/model/expert_slice.hpp"
 #include "runtime/model/hyper_connection.hpp"
+#include "runtime/model/index_shard.hpp"
 #include "runtime/model/rotary.hpp"
 #include "runtime/model/sharing.hpp"
 #include "runtime/model/weights.hpp"
 #include "runtime/stage/expert_blocks.hpp"
+#include "runtime/stage/index_blocks.hpp"
 #include "runtime/stage/layer_runner.hpp"
 #include "runtime/stage/step_join.hpp"
 #include "runtime/stage/step_rows.hpp"
@@ -36,6 +39,7 @@ struct stage_parts {
   const model::shared_state& exports;
   const std::vector<std::uint32_t>& tapped_layers;
   const std::vector<model::expert_slice>& experts_elsewhere;
+  const std::vector<model::index_shard>& indexers;
 };
 
 class stage_step {
@@ -54,7 +58,7 @@ class stage_step {
   bool done() const noexcept { return done_; }
   /// Something can be computed before an answer comes, or nothing is waited for.
   bool can_advance() const noexcept {
-    return !done_ && !waits_for_ && (!awaited_experts_.any() || !experts_here_done_);
+    return !done_ && !waits_for_entries() && (!awaited_experts_.any() || !experts_here_done_);
   }
 
   /// Computes until the step is done, waits, or has requests to send before it computes on. Appends
@@ -84,7 +88,11 @@ class stage_step {
   model::residual_out rows_of_output(std::size_t rows);
   void narrow_rows();
   result<void> enter_decoder(const model::taps& probes);
-  void send_shared(std::vector<flow::row_block>& out) const;
+  bool keys_elsewhere(std::uint32_t layer) const;
+  /// For entries, or for the choice of them.
+  bool waits_for_entries() const noexcept { return waits_for_ || awaited_choices_.any(); }
+  void send_entries(std::vector<flow::row_block>& out) const;
+  void send_choices(std::vector<flow::row_block>& out) const;
   void make_taps(const model::taps& probes, std::vector<flow::row_block>& out) const;
   void send_taps(std::vector<flow::row_block>& out) const;
   void take_frames();
@@ -92,6 +100,8 @@ class stage_step {
   bool needs_gather() const;
   void request_entries(std::vector<flow::row_block>& out);
   result<void> give_entries(const flow::row_block& gathered);
+  result<void> begin_attention(const model::taps& probes, std::vector<flow::row_block>& out);
+  void end_choice(const model::taps& probes, std::vector<flow::row_block>& out);
   result<void> attend(const model::taps& probes, std::vector<flow::row_block>& out);
   void open_moe(const model::taps& probes, std::vector<flow::row_block>& out);
   void close_moe(const model::taps& probes);
@@ -117,6 +127,8 @@ class stage_step {
   bool global_made_ = false;  ///< at the decoder's first layer, by enter_decoder()
   std::optional<kernels::arena::mark> half_scope_;
   std::optional<attention_half> half_;
+  bool chosen_ = false;  ///< the entries of half_
+  awaited_choices awaited_choices_;
   std::optional<std::uint32_t> waits_for_;  ///< the owner whose entries are asked for
   std::optional<kernels::arena::mark> moe_scope_;
   std::optional<model::opened_moe> moe_;

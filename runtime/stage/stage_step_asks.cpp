@@ -25,6 +25,7 @@ void stage_step::request_entries(std::vector<flow::row_block>& out) {
 
 result<void> stage_step::give(const flow::row_block& answer) {
   if (answer.kind == row_kind::expert_outputs && moe_) return awaited_experts_.take(answer, *moe_);
+  if (awaited_choices_.any()) return awaited_choices_.take(answer);
   if (waits_for_) return give_entries(answer);
   return fail(errc::malformed, "step " + std::to_string(table().step.value) + ": " +
                                    std::string(flow::kind_of(flow::message(answer))) +

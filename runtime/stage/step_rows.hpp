@@ -52,6 +52,8 @@ struct step_selections {
   std::vector<kernels::candidate_pool> candidates;  ///< [n], once the candidate source has run
   /// Of the latest index source only: layers of a group follow each other.
   std::optional<gathered_entries> gathered;
+  /// Index keys [entries, bytes] that the owner at hand made for indexers, span after span.
+  std::vector<std::byte> new_keys;
 };
 
 /// Replaces decisions of the model by given ones: a diagnostic for comparing with recorded runs. An

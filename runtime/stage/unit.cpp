@@ -153,8 +153,7 @@ class layer_unit final : public joining_unit {
       out.messages.emplace_back(std::move(*answer));
       return {};
     }
-    if (block.kind != flow::row_kind::gathered && block.kind != flow::row_kind::expert_outputs)
-      return joining_unit::take_block(std::move(block), out);
+    if (!is_reply(block.kind)) return joining_unit::take_block(std::move(block), out);
     if (!busy()) return fail(unexpected(name(), flow::message(std::move(block))));
     return go_on_with_step(
         out, [&](const model::taps& probes) { return stage_->resume(block, probes); });
@@ -252,9 +251,7 @@ result<unit_output> unit::go_on() {
 
 bool unit::is_input_of_step(const flow::message& message) const {
   if (const auto* block = std::get_if<flow::row_block>(&message))
-    return block->kind != flow::row_kind::gather_request &&
-           block->kind != flow::row_kind::gathered && block->kind != flow::row_kind::expert_rows &&
-           block->kind != flow::row_kind::expert_outputs;
+    return !is_request(block->kind) && !is_reply(block->kind);
   return !std::holds_alternative<flow::verdict>(message);
 }
 

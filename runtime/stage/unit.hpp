@@ -16,6 +16,7 @@
 #include "runtime/stage/engram_stage.hpp"
 #include "runtime/stage/expert_stage.hpp"
 #include "runtime/stage/head_stage.hpp"
+#include "runtime/stage/indexer_stage.hpp"
 #include "runtime/stage/layer_stage.hpp"
 #include "runtime/stage/vision_stage.hpp"
 
@@ -31,8 +32,8 @@ struct unit_work {
   unit_time first_arrival;  ///< of any input
   unit_time begin;  ///< all inputs were there
   unit_time end;
-  /// The step's inputs are used up; false: it waits for entries of an owner or for experts, or
-  /// there are none.
+  /// The step's inputs are used up; false: it waits for answers or for its verdict, or there are
+  /// none.
   bool done = true;
 };
 
@@ -57,8 +58,8 @@ class unit {
   virtual result<unit_output> go_on();
 
   /// Inputs of a step are used up with the step (unit_work::done); all else when it has been taken.
-  /// By default: verdicts, requests for entries or to experts, and the answers, of which a stage
-  /// keeps those of one layer only.
+  /// By default: verdicts, requests, and the answers, of which a stage keeps those of one layer
+  /// only.
   virtual bool is_input_of_step(const flow::message& message) const;
 
   /// A new epoch: everything of the old one is void.
@@ -77,6 +78,9 @@ std::unique_ptr<unit> make_engram_unit(engram_stage stage);
 std::unique_ptr<unit> make_layer_unit(std::unique_ptr<layer_stage> stage, std::size_t steps_max);
 /// Takes requests of stages alone.
 std::unique_ptr<unit> make_expert_unit(std::unique_ptr<expert_stage> stage);
+/// Waits with a step's queries and its verdict for the keys of the step.
+std::unique_ptr<unit> make_indexer_unit(std::unique_ptr<indexer_stage> stage,
+                                        std::size_t steps_max);
 std::unique_ptr<unit> make_head_unit(std::unique_ptr<head_stage> stage, std::size_t steps_max);
 std::unique_ptr<unit> make_vision_unit(std::unique_ptr<vision_stage> stage, std::size_t steps_max);
 std::unique_ptr<unit> make_drafter_unit(std::unique_ptr<drafting> body, std::size_t steps_max);

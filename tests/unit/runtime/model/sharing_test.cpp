@@ -52,6 +52,7 @@ BOOST_FIXTURE_TEST_CASE(a_stage_of_reuse_layers_needs_no_keys, released) {
 }
 
 BOOST_FIXTURE_TEST_CASE(gather_leaves_the_entries_with_their_owner, released) {
+  BOOST_TEST(shared_needs(plan, config, 24, 39, {20}, {20}).index_keys.empty());
   const shared_state needs = shared_needs(plan, config, 24, 39, {20});
   BOOST_TEST(needs.entries.empty());
   BOOST_TEST(needs.gathered == layers{20}, boost::test_tools::per_element());
