@@ -83,6 +83,14 @@ struct experts_entry {
   located<std::string> device;
 };
 
+/// A shard of the index keys of an owner of global KV, apart from the owner's stage. All that the
+/// file lists for an owner share its keys equally.
+struct indexer_entry {
+  located<std::string> name;
+  located<std::uint32_t> owner;  ///< layer
+  located<std::string> device;
+};
+
 struct units_entry {
   position where;
   located<std::string> scheduler_node;
@@ -91,6 +99,7 @@ struct units_entry {
   std::optional<device_unit_entry> engram;
   std::vector<stage_entry> stages;  ///< in file order
   std::vector<experts_entry> experts;  ///< in file order
+  std::vector<indexer_entry> indexers;  ///< in file order
   device_unit_entry head;
   std::optional<device_unit_entry> drafter;
 };

@@ -165,6 +165,30 @@ void parse_experts(section& units, units_entry& result, mistakes& out) {
   }
 }
 
+void parse_indexers(section& units, units_entry& result, mistakes& out) {
+  const auto found = units.find("indexers");
+  if (!found) return;
+  if (!found->IsSequence()) {
+    out.report(position_of(*found),
+               "'units.indexers' must be a list of shards, not " + internal::describe(*found),
+               "write indexers:, a list of {name: NAME, owner: LAYER, device: DEVICE}");
+    return;
+  }
+  for (std::size_t index = 0; index < found->size(); ++index) {
+    section body((*found)[index], "units.indexers[" + std::to_string(index) + "]", out);
+    indexer_entry shard;
+    shard.name.where = shard.owner.where = body.where();
+    if (body.require("name", "name: NAME") && body.text("name", shard.name)) {
+      internal::check_name(shard.name, "indexer", out);
+    }
+    if (body.require("owner", "owner: LAYER, the layer that creates the index keys"))
+      body.number("owner", 0, layer_max, shard.owner);
+    if (body.require("device", "device: DEVICE")) body.text("device", shard.device);
+    body.finish();
+    result.indexers.push_back(std::move(shard));
+  }
+}
+
 void parse_units(section& root, document& result, mistakes& out) {
   const auto found =
       root.require("units",
@@ -189,6 +213,7 @@ void parse_units(section& root, document& result, mistakes& out) {
   }
   parse_stages(units, result.units, out);
   parse_experts(units, result.units, out);
+  parse_indexers(units, result.units, out);
   if (const auto value = units.require("head", "head: {device: DEVICE}")) {
     parse_device_unit(*value, "units.head", result.units.head, out);
   }

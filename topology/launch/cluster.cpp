@@ -91,6 +91,8 @@ std::string cluster::units_of(node_id node) const {
                std::to_string(stage->layers.last);
     else if (std::holds_alternative<experts_role>(unit.role))
       units += "experts '" + unit.name + "'";
+    else if (std::holds_alternative<indexer_role>(unit.role))
+      units += "indexer '" + unit.name + "'";
     else
       units += unit.name;
   }

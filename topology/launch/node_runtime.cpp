@@ -151,6 +151,13 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
     if (!made) return fail(made.error());
     return stage::make_expert_unit(std::move(*made));
   }
+  if (const auto* indexer = std::get_if<indexer_role>(&unit.role)) {
+    const limits_plan& limits = plan_.limits();
+    return stage::make_indexer_unit(
+        model_.make_indexer(backend, {indexer->shard, limits.requests, limits.context,
+                                      limits.kv_granules, limits.prefix_granules}),
+        steps_max);
+  }
   if (std::holds_alternative<head_role>(unit.role)) {
     auto made = model_.make_head(backend);
     if (!made) return fail(made.error());
@@ -167,10 +174,11 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
 
 result<std::unique_ptr<stage::unit>> node_runtime::make_stage(const stage_role& role,
                                                               const kernels::backend& backend) {
-  auto made = model_.make_layers(
-      backend, {role.layers.first, role.layers.last, plan_.limits().requests,
-                plan_.limits().context, role.imports, role.exports, plan_.limits().kv_granules,
-                plan_.limits().prefix_granules, role.tapped_layers, role.experts_elsewhere});
+  auto made =
+      model_.make_layers(backend, {role.layers.first, role.layers.last, plan_.limits().requests,
+                                   plan_.limits().context, role.imports, role.exports,
+                                   plan_.limits().kv_granules, plan_.limits().prefix_granules,
+                                   role.tapped_layers, role.experts_elsewhere, role.indexers});
   if (!made) return fail(made.error());
   return stage::make_layer_unit(std::move(*made), plan_.limits().steps_in_flight);
 }
@@ -188,6 +196,7 @@ result<void> node_runtime::spawn_unit(const unit_plan& unit) {
   if (!made) return fail(made.error().with("unit '" + unit.name + "'"));
   const bool computes = std::holds_alternative<stage_role>(unit.role) ||
                         std::holds_alternative<experts_role>(unit.role) ||
+                        std::holds_alternative<indexer_role>(unit.role) ||
                         std::holds_alternative<head_role>(unit.role) ||
                         std::holds_alternative<drafter_role>(unit.role) ||
                         std::holds_alternative<vision_role>(unit.role);

@@ -47,6 +47,32 @@ edge_cost routed_cost(const plan& planned, const edge_plan& edge, double rows) {
   return cost;
 }
 
+/// What a decode step of `rows` rows, each of its own request, has of new keys for a shard, whose
+/// blocks are wherever the requests are.
+edge_cost keys_cost(const edge_plan& edge, const model::index_shard& shard, std::uint32_t ratio,
+                    double rows) {
+  const double some = 1.0 / ratio / shard.parts;  // probability that a row makes one
+  edge_cost cost;
+  cost.decode_row = some * as_double(edge.size.per_entry);
+  const double messages = 1 - std::pow(1 - some, rows);
+  cost.decode_step = static_cast<std::uint64_t>(
+      rows * cost.decode_row + messages * rows * as_double(edge.size.per_request) + 0.5);
+  cost.largest_step = edge.step_bytes_max;
+  return cost;
+}
+
+/// What it has on an edge of queries or choices.
+edge_cost queries_cost(const edge_plan& edge, const model::index_shard& shard,
+                       std::uint32_t visible, double rows) {
+  const double messages = shard.count(visible) > 0 ? edge.messages_per_step() : 0;
+  edge_cost cost;
+  cost.decode_row = messages * as_double(edge.size.per_asking_row);
+  cost.decode_step = static_cast<std::uint64_t>(
+      rows * (cost.decode_row + messages * as_double(edge.size.per_request)) + 0.5);
+  cost.largest_step = edge.step_bytes_max;
+  return cost;
+}
+
 /// Index sources by which the layers of a stage read `owner`.
 std::set<std::uint32_t> groups_of(const stage_role& stage, const model::schedule& schedule,
                                   std::uint32_t owner) {
@@ -67,10 +93,17 @@ edge_cost cost_of(const plan& planned, edge_id id, const cost_basis& basis) {
   const model::model_config& config = planned.model();
   const model::schedule schedule(config);
   const std::uint64_t requests = std::min(basis.load.requests, planned.limits().rows_per_step);
-  if (edge.follows_routes()) {
-    edge_cost cost = routed_cost(planned, edge, as_double(requests));
+  const auto at_rate = [&](edge_cost cost) {
     cost.per_second = as_double(cost.decode_step) * basis.steps_per_second;
     return cost;
+  };
+  if (edge.follows_routes()) return at_rate(routed_cost(planned, edge, as_double(requests)));
+  if (const model::index_shard* shard = planned.shard_of(edge)) {
+    const std::uint32_t ratio = schedule[shard->owner].ratio;
+    return at_rate(
+        edge.kind == edge_kind::index_keys
+            ? keys_cost(edge, *shard, ratio, as_double(requests))
+            : queries_cost(edge, *shard, (last_position(basis) + 1) / ratio, as_double(requests)));
   }
   // Every message of the step has the rows; a gathered one what they chose at its source.
   std::uint64_t selected = 0;

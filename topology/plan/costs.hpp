@@ -19,7 +19,8 @@ struct cost_basis {
 cost_basis largest_basis(const plan& planned) noexcept;
 
 /// Bytes of an ordinary edge, without diagnostics and sampling options. Zero for taps. Edges of
-/// slices of experts: on average, if every expert is chosen as often as any other.
+/// slices of experts: on average, if every expert is chosen as often as any other. Index keys for
+/// shards: on average over the positions.
 struct edge_cost {
   double decode_row = 0;  ///< of one more row of one position; an entry of ratio 2 is half a row's
   std::uint64_t decode_step = 0;  ///< one row of each request of the load

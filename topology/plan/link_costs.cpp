@@ -32,11 +32,10 @@ class path_finder {
 
  private:
   static bool is_input(edge_kind kind) {
-    return kind != edge_kind::gather_request && kind != edge_kind::gathered &&
-           kind != edge_kind::verdict && kind != edge_kind::proposal && kind != edge_kind::tap &&
+    return !is_request(kind) && !is_reply(kind) && kind != edge_kind::verdict &&
+           kind != edge_kind::proposal && kind != edge_kind::tap &&
            kind != edge_kind::draft_orders && kind != edge_kind::draft_answers &&
-           kind != edge_kind::image && kind != edge_kind::image_rows &&
-           kind != edge_kind::expert_rows && kind != edge_kind::expert_outputs;
+           kind != edge_kind::image && kind != edge_kind::image_rows;
   }
 
   /// What the unit waits for, and what it asks for itself.
@@ -52,7 +51,7 @@ class path_finder {
     // One group after another, there and back.
     for (const edge_id id : plan_.edges_out_of(unit))
       if (plan_[id].kind == edge_kind::gather_request) add_round_trips(plan_[id], longest);
-    add_expert_trips(unit, longest);
+    for (const bool queries : {true, false}) add_trips_by_layer(unit, queries, longest);
     known = longest;
     return longest;
   }
@@ -63,30 +62,39 @@ class path_finder {
     return way;
   }
 
-  const edge_plan& reply_to(const edge_plan& request) const {
+  /// To what is asked in the group `group`.
+  const edge_plan& reply_to(const edge_plan& request, std::uint32_t group) const {
     return *std::ranges::find_if(plan_.edges(), [&](const edge_plan& edge) {
-      return (edge.kind == edge_kind::gathered || edge.kind == edge_kind::expert_outputs) &&
-             edge.producer == request.consumer && edge.consumer == request.producer &&
-             edge.layer == request.layer && edge.slice == request.slice;
+      return is_reply(edge.kind) && edge.producer == request.consumer &&
+             edge.consumer == request.producer && edge.layer == request.layer &&
+             edge.slice == request.slice && edge.of_queries() == request.of_queries() &&
+             std::ranges::find(edge.groups, group) != edge.groups.end();
     });
   }
 
   void add_round_trips(const edge_plan& request, link_path& way) {
     add(request, request.messages_per_step(), way);
-    const edge_plan& reply = reply_to(request);
+    const edge_plan& reply = reply_to(request, request.groups.front());
     add(reply, reply.messages_per_step(), way);
   }
 
-  /// Layer by layer, to the slice that takes longest: those of a layer are asked at once.
-  void add_expert_trips(unit_id stage, link_path& way) {
+  /// Of one message of several.
+  time single(const edge_plan& edge) {
+    link_path way;
+    add(edge, edge.messages_per_step(), way);
+    return way.time / edge.messages_per_step();
+  }
+
+  /// Layer by layer, to the indexer or slice of experts that takes longest: those of a layer are
+  /// asked at once.
+  void add_trips_by_layer(unit_id stage, bool queries, link_path& way) {
     std::map<std::uint32_t, std::pair<time, const edge_plan*>> slowest;  // by layer
     for (const edge_id id : plan_.edges_out_of(stage)) {
       const edge_plan& request = plan_[id];
-      if (request.kind != edge_kind::expert_rows) continue;
-      link_path trips;
-      add_round_trips(request, trips);
-      const std::pair trip{trips.time / request.messages_per_step(), &request};
+      if (!is_request(request.kind) || !(queries ? request.of_queries() : request.follows_routes()))
+        continue;
       for (const std::uint32_t layer : request.groups) {
+        const std::pair trip{single(request) + single(reply_to(request, layer)), &request};
         const auto [known, first] = slowest.try_emplace(layer, trip);
         if (!first && trip.first > known->second.first) known->second = trip;
       }
@@ -94,7 +102,7 @@ class path_finder {
     std::set<edge_id> named;
     for (const auto& [layer, trip] : slowest) {
       way.time += trip.first;
-      for (const edge_plan* edge : {trip.second, &reply_to(*trip.second)})
+      for (const edge_plan* edge : {trip.second, &reply_to(*trip.second, layer)})
         if (plan_.link(edge->from, edge->to) != nullptr && edge->crosses() &&
             named.insert(edge->id).second)
           way.edges.push_back(edge->id);

@@ -1,6 +1,7 @@
 #include "topology/plan/internal/cuda_checks.hpp"
 #include "topology/plan/internal/draft_checks.hpp"
 #include "topology/plan/internal/expert_checks.hpp"
+#include "topology/plan/internal/indexer_checks.hpp"
 #include "topology/plan/internal/layer_checks.hpp"
 #include "topology/plan/internal/link_checks.hpp"
 #include "topology/plan/internal/memory_checks.hpp"
@@ -31,6 +32,7 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const reading& file,
   internal::check_split_entries(topology, config, all);
   const bool layers_fit = internal::check_layers(topology, config, all);
   internal::check_experts(topology, config, all);
+  internal::check_indexers(topology, config, all);
   internal::check_mode(topology, all);
   internal::check_draft(topology, config, all);
   internal::check_vision(topology, config, all);

@@ -45,7 +45,8 @@ std::uint64_t kv_of(const stage_role& stage, const plan& planned, const memory_l
   for (std::uint32_t layer = stage.layers.first; layer <= stage.layers.last; ++layer) {
     const model::layer_schedule& entry = schedule[layer];
     if (entry.mode != model::layer_mode::full) continue;
-    pages += global_bytes(planned, entry.ratio, true, true, load);
+    const bool keys = std::ranges::count(stage.indexers, layer, &model::index_shard::owner) == 0;
+    pages += global_bytes(planned, entry.ratio, true, keys, load);
     if (entry.ratio > 1) rings += (entry.ratio - 1 + slack) * pending_row;
   }
   for (const std::uint32_t owner : config.kv_sources) {
@@ -54,6 +55,32 @@ std::uint64_t kv_of(const stage_role& stage, const plan& planned, const memory_l
     if (entries || keys) pages += global_bytes(planned, schedule[owner].ratio, entries, keys, load);
   }
   return rings * load.requests + pages;
+}
+
+/// As runtime/stage bounds it: a part of what all requests, or the budget, have; a sequence may
+/// have a block more, a page that it begins and one that it copies.
+std::uint64_t kv_of_indexer(const model::index_shard& shard, const plan& planned,
+                            const memory_load& load) {
+  const model::model_config& config = planned.model();
+  const limits_plan& limits = planned.limits();
+  const std::uint64_t page_entries = memory::default_page_entries;
+  const auto pages_of = [&](std::uint64_t entries) {
+    return (entries + page_entries - 1) / page_entries;
+  };
+  const std::uint32_t ratio = model::schedule(config)[shard.owner].ratio;
+  const std::uint64_t of_granule = limits.kv_granule / page_entries / ratio;
+  const auto part_of = [&](std::uint64_t granules) {
+    return granules / shard.parts * of_granule +
+           (granules % shard.parts * of_granule + shard.parts - 1) / shard.parts;
+  };
+  const std::uint64_t more = pages_of(shard.block_entries) + 2;
+  const std::uint64_t prefixes = limits.prefix_granules;
+  const std::uint64_t pages =
+      std::min(load.requests * pages_of(shard.count(load.positions / ratio)),
+               part_of(limits.kv_granules) + load.requests * more) +
+      (prefixes == 0 ? 0 : part_of(prefixes) + prefixes * more);
+  return pages * page_entries *
+         kernels::entry_bytes(model::index_entry_format, config.index_head_dim);
 }
 
 std::uint64_t kv_of_drafter(const model::model_config& config, const memory_load& load) {
@@ -119,6 +146,16 @@ std::uint64_t working_of_experts(const model::expert_slice& slice,
   return choices * (d + d / 32) + rows * (2 * inner * bf16_bytes + inner + inner / 32);
 }
 
+/// Of an indexer: scores of one row, its keys by page and its best blocks, and what has been found
+/// for each row of a step.
+std::uint64_t working_of_indexer(const model::index_shard& shard, const model::model_config& config,
+                                 std::uint64_t rows, const memory_load& load) {
+  const std::uint64_t here = shard.count(load.positions);
+  const std::uint64_t found = std::uint64_t{config.index_topk} + config.candidate_blocks;
+  constexpr std::uint64_t scored_bytes = 8;
+  return here * (2 * bf16_bytes + sizeof(void*)) + rows * found * scored_bytes;
+}
+
 std::uint64_t activations_of(const unit_role& role, const plan& planned, const memory_load& load) {
   const model::model_config& config = planned.model();
   const std::uint64_t rows = planned.limits().rows_per_step;
@@ -128,6 +165,8 @@ std::uint64_t activations_of(const unit_role& role, const plan& planned, const m
   if (std::holds_alternative<vision_role>(role)) return vision_working_bytes(planned);
   if (const auto* experts = std::get_if<experts_role>(&role))
     return working_of_experts(experts->slice, config, rows);
+  if (const auto* indexer = std::get_if<indexer_role>(&role))
+    return working_of_indexer(indexer->shard, config, rows, load);
   if (const auto* drafter = std::get_if<drafter_role>(&role))
     return load.requests * tapped_rows_max(config) * (drafter->target_layers.size() + 2) *
                config.width * f32_bytes +
@@ -191,6 +230,8 @@ std::vector<memory_need> memory_of_units(const plan& planned, const memory_load&
     memory_need& need = needs[unit.id.value];
     if (const auto* stage = std::get_if<stage_role>(&unit.role))
       need.kv = kv_of(*stage, planned, capped);
+    if (const auto* indexer = std::get_if<indexer_role>(&unit.role))
+      need.kv = kv_of_indexer(indexer->shard, planned, capped);
     if (std::holds_alternative<drafter_role>(unit.role)) need.kv = kv_of_drafter(config, capped);
     if (std::holds_alternative<vision_role>(unit.role)) need.kv = kv_of_vision(planned, capped);
     need.working = activations_of(unit.role, planned, capped) + staged_at(planned, unit.id);

@@ -117,6 +117,20 @@ message_size expert_outputs_size(const model::model_config& config) noexcept {
   return {.per_request = flow::packed_span_bytes, .per_choice = config.width * bf16_bytes};
 }
 
+message_size query_size(const model::model_config& config, bool restricted) noexcept {
+  const std::uint64_t head =
+      kernels::entry_bytes(model::index_entry_format, config.index_head_dim) + bf16_bytes;
+  return {.per_request = flow::packed_span_bytes,
+          .per_asking_row = config.index_heads * head +
+                            (restricted ? config.candidate_blocks * position_bytes : 0)};
+}
+
+message_size choice_size(const model::model_config& config, bool candidates) noexcept {
+  const std::uint64_t choices = config.index_topk + (candidates ? config.candidate_blocks : 0);
+  return {.per_request = flow::packed_span_bytes,
+          .per_asking_row = choices * (position_bytes + bf16_bytes)};
+}
+
 std::uint64_t image_cells_max(const model::model_config& config, std::uint64_t context) noexcept {
   constexpr std::uint64_t around = 3;  // start, newline, end
   const std::uint64_t span = std::min<std::uint64_t>(config.vision.max_image_tokens, context);
@@ -154,10 +168,24 @@ step_shape shape_of(const flow::step_table& table, const model::model_config& co
   return shape;
 }
 
-std::uint64_t entries_of(const flow::step_table& table, std::uint32_t ratio) noexcept {
+std::uint64_t entries_of(const flow::step_table& table, std::uint32_t ratio,
+                         const model::index_shard* shard) noexcept {
+  const auto held = [&](std::uint32_t entries) { return shard ? shard->count(entries) : entries; };
   std::uint64_t entries = 0;
-  for (const flow::row_span& span : table.spans) entries += span.entries_count(ratio);
+  for (const flow::row_span& span : table.spans) {
+    const std::uint32_t first = span.first_entry(ratio);
+    entries += held(first + span.entries_count(ratio)) - held(first);
+  }
   return entries;
+}
+
+std::uint64_t asking_of(const flow::step_table& table, std::uint32_t ratio,
+                        const model::index_shard& shard, bool in_decoder) noexcept {
+  std::uint64_t rows = 0;
+  for (const flow::row_span& span : table.spans)
+    for (std::uint32_t row = in_decoder ? span.decoder_from() : 0; row < span.rows_count; ++row)
+      rows += shard.count((span.first_position + row + 1) / ratio) > 0 ? 1 : 0;
+  return rows;
 }
 
 std::uint64_t selected_of(const flow::step_table& table, const model::model_config& config,

@@ -11,6 +11,7 @@
 
 #include "runtime/flow/messages.hpp"
 #include "runtime/model/config.hpp"
+#include "runtime/model/index_shard.hpp"
 #include "runtime/model/schedule.hpp"
 
 namespace cedar::topology {
@@ -38,6 +39,7 @@ struct step_shape {
   std::uint64_t image_rows = 0;  ///< rows of images
   std::uint64_t routed_rows = 0;  ///< rows that chose an expert of the edge's slice in one layer
   std::uint64_t choices = 0;  ///< experts of the slice that they chose, in total
+  std::uint64_t asking_rows = 0;  ///< rows of one source that see an entry of the edge's shard
 };
 
 /// Bytes of a message: the sum of its terms, exact. Diagnostics, sampling options and prefixes come
@@ -56,6 +58,7 @@ struct message_size {
   std::uint64_t per_image_row = 0;
   std::uint64_t per_routed_row = 0;
   std::uint64_t per_choice = 0;
+  std::uint64_t per_asking_row = 0;
 
   std::uint64_t bytes(const step_shape& step) const noexcept {
     return per_request * step.requests + per_row * step.rows + per_decoder_row * step.decoder_rows +
@@ -63,7 +66,7 @@ struct message_size {
            per_selected * step.selected + per_tapped_row * step.tapped +
            per_order * step.drafts.orders + per_drafted_token * step.drafts.tokens +
            per_image_row * step.image_rows + per_routed_row * step.routed_rows +
-           per_choice * step.choices;
+           per_choice * step.choices + per_asking_row * step.asking_rows;
   }
   friend bool operator==(const message_size&, const message_size&) = default;
 };
@@ -109,6 +112,12 @@ message_size expert_rows_size(const model::model_config& config) noexcept;
 /// Outputs of experts [choices, width] bf16.
 message_size expert_outputs_size(const model::model_config& config) noexcept;
 
+/// Queries of an indexer: packed heads, and a weight bf16 of each; if `restricted`, candidate
+/// blocks [blocks] i32.
+message_size query_size(const model::model_config& config, bool restricted) noexcept;
+/// Positions [top-k] i32 with scores bf16; if `candidates`, blocks [blocks] alike.
+message_size choice_size(const model::model_config& config, bool candidates) noexcept;
+
 /// Cells of an image at most: one row of them, and the span that they make with a newline and two
 /// delimiters fits the model's bound and a request of `context` positions. 0: none fits.
 std::uint64_t image_cells_max(const model::model_config& config, std::uint64_t context) noexcept;
@@ -126,8 +135,13 @@ std::uint64_t tapped_rows_max(const model::model_config& config) noexcept;
 /// What `table` asks; without the entries of an owner and what rows choose. Requests less than the
 /// look-back away from their start have fewer earlier ids.
 step_shape shape_of(const flow::step_table& table, const model::model_config& config) noexcept;
-/// Global entries that the table's rows complete at an owner of this ratio.
-std::uint64_t entries_of(const flow::step_table& table, std::uint32_t ratio) noexcept;
+/// Global entries that the table's rows complete at an owner of this ratio; of a shard, if it is
+/// given, those that it holds.
+std::uint64_t entries_of(const flow::step_table& table, std::uint32_t ratio,
+                         const model::index_shard* shard = nullptr) noexcept;
+/// Rows of a source that see an entry of `shard`, whose owner has this ratio.
+std::uint64_t asking_of(const flow::step_table& table, std::uint32_t ratio,
+                        const model::index_shard& shard, bool in_decoder) noexcept;
 /// Entries that the table's rows choose at `source`, in total.
 std::uint64_t selected_of(const flow::step_table& table, const model::model_config& config,
                           const model::layer_schedule& source, bool in_decoder) noexcept;

@@ -84,8 +84,26 @@ std::string_view to_string(edge_kind kind) noexcept {
       return "expert_rows";
     case edge_kind::expert_outputs:
       return "expert_outputs";
+    case edge_kind::index_query:
+      return "index_query";
+    case edge_kind::pool_query:
+      return "pool_query";
+    case edge_kind::index_choice:
+      return "index_choice";
+    case edge_kind::pool_choice:
+      return "pool_choice";
   }
   return "?";
+}
+
+bool is_request(edge_kind kind) noexcept {
+  return kind == edge_kind::gather_request || kind == edge_kind::expert_rows ||
+         kind == edge_kind::index_query || kind == edge_kind::pool_query;
+}
+
+bool is_reply(edge_kind kind) noexcept {
+  return kind == edge_kind::gathered || kind == edge_kind::expert_outputs ||
+         kind == edge_kind::index_choice || kind == edge_kind::pool_choice;
 }
 
 step_shape limits_plan::largest_step(const model::model_config& config) const noexcept {
@@ -131,6 +149,13 @@ const link_shape* plan::link(node_id from, node_id to) const noexcept {
   return found == links_.end() ? nullptr : &found->shape;
 }
 
+const model::index_shard* plan::shard_of(const edge_plan& edge) const {
+  for (const unit_id end : {edge.producer, edge.consumer})
+    if (const auto* indexer = std::get_if<indexer_role>(&(*this)[end].role))
+      return edge.of_queries() || edge.kind == edge_kind::index_keys ? &indexer->shard : nullptr;
+  return nullptr;
+}
+
 std::vector<edge_id> plan::edges_into(unit_id consumer) const {
   std::vector<edge_id> out;
   for (const edge_plan& edge : edges_) {
@@ -161,8 +186,10 @@ std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
   shape.drafts = drafts;
   if (planned.kind == edge_kind::image_rows && shape.image_rows == 0) return 0;
   if (planned.kind == edge_kind::draft_taps && shape.tapped == 0) return 0;
+  const model::index_shard* const shard = shard_of(planned);
   if (planned.kind == edge_kind::shared_kv || planned.kind == edge_kind::index_keys)
-    shape.entries = entries_of(table, schedule[planned.layer].ratio);
+    shape.entries = entries_of(table, schedule[planned.layer].ratio, shard);
+  if (planned.kind == edge_kind::index_keys && shard != nullptr && shape.entries == 0) return 0;
   const bool spans = planned.kind != edge_kind::proposal && planned.kind != edge_kind::verdict;
   const std::uint64_t replay = spans ? replay_bytes_of(table) : 0;
   if (planned.groups.empty()) {
@@ -172,6 +199,7 @@ std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
            (planned.kind == edge_kind::step_table ? extra_bytes_of(table) : 0);
   }
   if (planned.follows_routes()) return routed_bytes(planned, shape, replay, routes);
+  if (planned.of_queries()) return queried_bytes(planned, shape, replay, table);
   // Nothing is asked for a step that ends before the layers that would ask.
   const bool in_decoder = planned.layer >= schedule.decoder_begin();
   if (in_decoder && table.decoder_count() == 0) return 0;
@@ -200,6 +228,19 @@ std::uint64_t plan::routed_bytes(const edge_plan& edge, step_shape shape, std::u
       shape.choices += static_cast<std::uint64_t>(chosen);
     }
     if (shape.routed_rows > 0) bytes += edge.size.bytes(shape) + replay;
+  }
+  return bytes;
+}
+
+/// Source by source, of those that ask.
+std::uint64_t plan::queried_bytes(const edge_plan& edge, step_shape shape, std::uint64_t replay,
+                                  const flow::step_table& table) const {
+  const model::schedule schedule(model_);
+  std::uint64_t bytes = 0;
+  for (const std::uint32_t source : edge.groups) {
+    shape.asking_rows = asking_of(table, schedule[source].ratio, *shard_of(edge),
+                                  source >= schedule.decoder_begin());
+    if (shape.asking_rows > 0) bytes += edge.size.bytes(shape) + replay;
   }
   return bytes;
 }

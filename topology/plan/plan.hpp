@@ -4,8 +4,7 @@
 // 2. Ids are indices into nodes(), devices(), units(), edges(); two processes that plan the same
 //    file for the same model get the same ids.
 // 3. Units are ordered as a row walks them: scheduler, vision, embedding, engram, slices of
-// experts,
-//    stages by layer, head, drafter.
+//    experts, indexers, stages by layer, head, drafter.
 // 4. Every window holds the largest messages of `steps_in_flight` steps (of requests and their
 //    replies: of one step, or of one layer; of images: some), and the graph of edges without the
 //    scheduler's and without requests has no cycle; internal/credit_proof.hpp says why nothing can
@@ -28,6 +27,7 @@
 #include "runtime/flow/edge.hpp"
 #include "runtime/model/config.hpp"
 #include "runtime/model/expert_slice.hpp"
+#include "runtime/model/index_shard.hpp"
 #include "runtime/model/sharing.hpp"
 #include "runtime/session/request.hpp"
 #include "topology/document/diagnostic.hpp"
@@ -97,21 +97,26 @@ struct stage_role {
   model::shared_state imports;  ///< what its layers need of earlier stages
   model::shared_state exports;  ///< what its layers make for later stages
   std::vector<model::expert_slice> experts_elsewhere;  ///< slices with experts of its layers
+  /// Shards of the index keys that its layers make or choose by.
+  std::vector<model::index_shard> indexers;
 };
 struct experts_role {
   model::expert_slice slice;
+};
+struct indexer_role {
+  model::index_shard shard;
 };
 struct head_role {};
 struct drafter_role {
   std::vector<std::uint32_t> target_layers;  ///< whose taps it takes
 };
 using unit_role = std::variant<scheduler_role, embedding_role, engram_role, stage_role, head_role,
-                               drafter_role, vision_role, experts_role>;
+                               drafter_role, vision_role, experts_role, indexer_role>;
 
 /// A part of the model, or the scheduler, at its place.
 struct unit_plan {
   unit_id id;
-  std::string name;  ///< unique: a stage's or a slice's name, or "scheduler", "vision",
+  std::string name;  ///< unique: a stage's, slice's or indexer's name, or "scheduler", "vision",
                      ///< "embedding", "engram", "head", "drafter"
   node_id node;
   std::optional<device_id> device;  ///< the scheduler has none
@@ -124,14 +129,15 @@ enum class edge_kind : std::uint8_t {
   engram_rows,  ///< engram -> stage, one edge for each module
   activation,  ///< stage -> next stage
   shared_kv,  ///< owner's stage -> each later stage that reads it (`mirror`)
-  index_keys,  ///< owner's stage -> each later stage that selects by its keys
+  index_keys,  ///< owner's stage -> each later stage that selects by its keys, or each indexer that
+               ///< holds some of them
   selection,  ///< index source's stage -> each later stage that uses its selection
   candidates,  ///< candidate source's stage -> each later stage that is restricted to them
   gather_request,  ///< stage that reads an owner -> the owner's stage (`gather`)
   gathered,  ///< owner's stage -> the stage that asked
   head_input,  ///< last stage -> head
   proposal,  ///< head -> scheduler
-  verdict,  ///< scheduler -> every stage, the head, the drafter, vision: they hold state
+  verdict,  ///< scheduler -> every stage, indexer, the head, the drafter, vision: they hold state
   tap,  ///< stage, head -> scheduler: diagnostics
   draft_taps,  ///< stage with a target layer -> drafter, one edge for each such layer
   draft_orders,  ///< scheduler -> drafter
@@ -140,8 +146,15 @@ enum class edge_kind : std::uint8_t {
   image_rows,  ///< vision -> embedding, of steps that have rows of images
   expert_rows,  ///< stage -> slice of experts of its layers
   expert_outputs,  ///< slice of experts -> the stage that asked
+  index_query,  ///< stage with index sources -> indexer of their owner
+  pool_query,  ///< the same of sources that are restricted to candidates
+  index_choice,  ///< indexer -> the stage that asked
+  pool_choice,  ///< the same for the candidate source
 };
 std::string_view to_string(edge_kind kind) noexcept;
+/// Asked while a step runs, or the answer to it.
+bool is_request(edge_kind kind) noexcept;
+bool is_reply(edge_kind kind) noexcept;
 
 struct edge_plan {
   edge_id id;
@@ -153,12 +166,13 @@ struct edge_plan {
   /// engram_rows: the layer whose module this is. shared_kv, index_keys, gather_request, gathered:
   /// the owner. selection, candidates: the layer that chose. draft_taps: the target layer. Else 0.
   std::uint32_t layer = 0;
-  /// gather_request, gathered, expert_rows, expert_outputs: first layer of the stage that asks.
-  std::uint32_t reader = 0;
-  std::uint32_t slice = 0;  ///< expert_rows, expert_outputs: number of the slice that is asked
+  std::uint32_t reader = 0;  ///< requests and replies: first layer of the stage that asks
+  /// Number of the slice or the indexer that is asked, or that index keys are for.
+  std::uint32_t slice = 0;
   /// gather_request, gathered: the index sources by which the stage asks, one message of a step for
   /// each. expert_rows, expert_outputs: the layers, one message for each of which some row chose an
-  /// expert of the slice. Else empty: one message a step.
+  /// expert of the slice. Queries and choices: the index sources, one message for each of which
+  /// some row sees an entry of the shard. Else empty: at most one message a step.
   std::vector<std::uint32_t> groups;
   std::string name;  ///< "encoder -> decoder activation"
   message_size size;  ///< of an ordinary message; all zero for taps
@@ -176,6 +190,11 @@ struct edge_plan {
   /// What its messages have depends on what routers choose, too.
   bool follows_routes() const noexcept {
     return kind == edge_kind::expert_rows || kind == edge_kind::expert_outputs;
+  }
+  /// Its messages are queries of an indexer, or the answers.
+  bool of_queries() const noexcept {
+    return kind == edge_kind::index_query || kind == edge_kind::pool_query ||
+           kind == edge_kind::index_choice || kind == edge_kind::pool_choice;
   }
   /// At most.
   std::uint32_t messages_per_step() const noexcept {
@@ -284,6 +303,9 @@ class plan {
   /// The link that the file declares from one node to another, if it does.
   const link_shape* link(node_id from, node_id to) const noexcept;
 
+  /// The shard whose keys, queries or choices an edge carries; null for all other edges.
+  const model::index_shard* shard_of(const edge_plan& edge) const;
+
   std::vector<edge_id> edges_into(unit_id consumer) const;
   std::vector<edge_id> edges_out_of(unit_id producer) const;
 
@@ -302,6 +324,8 @@ class plan {
  private:
   std::uint64_t routed_bytes(const edge_plan& edge, step_shape shape, std::uint64_t replay,
                              const step_routes& routes) const;
+  std::uint64_t queried_bytes(const edge_plan& edge, step_shape shape, std::uint64_t replay,
+                              const flow::step_table& table) const;
 
   friend class internal::planner;
   explicit plan(const model::model_config& model) : model_(model) {}

@@ -130,6 +130,7 @@ std::string formula(const edge_plan& edge, const model::model_config& config) {
   add(size.per_image_row, " an image row");
   add(size.per_routed_row, " a routed row");
   add(size.per_choice, " a choice");
+  add(size.per_asking_row, " an asking row");
   add(size.per_request, " a request");
   if (edge.kind == edge_kind::image) return grouped(cell_bytes(config)) + " a cell of an image";
   if (edge.groups.empty()) return text;
@@ -246,9 +247,8 @@ std::string bounds_text(const plan& planned) {
   const transport_plan& transport = planned.transport();
   const deadlines_plan& deadlines = planned.deadlines();
   const security_plan& security = planned.security();
-  const bool asks = std::ranges::any_of(planned.edges(), [](const edge_plan& edge) {
-    return edge.kind == edge_kind::gather_request || edge.kind == edge_kind::expert_rows;
-  });
+  const bool asks = std::ranges::any_of(
+      planned.edges(), [](const edge_plan& edge) { return is_request(edge.kind); });
   std::string carrier(to_string(transport.kind));
   if (transport.kind == transport_kind::ucx) {
     carrier +=

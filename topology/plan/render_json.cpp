@@ -73,6 +73,11 @@ ordered_json units_json(const plan& planned, const cost_basis& basis) {
       entry["layers"] = {experts->slice.first_layer, experts->slice.last_layer};
       entry["experts"] = experts->slice.experts;
     }
+    if (const auto* indexer = std::get_if<indexer_role>(&unit.role)) {
+      entry["index_keys_of_layer"] = indexer->shard.owner;
+      entry["part"] = indexer->shard.part + 1;
+      entry["parts"] = indexer->shard.parts;
+    }
     if (const auto* engram = std::get_if<engram_role>(&unit.role))
       entry["tables_of_layers"] = engram->layers;
     if (const auto* drafter = std::get_if<drafter_role>(&unit.role))
@@ -96,7 +101,8 @@ ordered_json size_json(const message_size& size) {
           {"drafted_token", size.per_drafted_token},
           {"image_row", size.per_image_row},
           {"routed_row", size.per_routed_row},
-          {"choice", size.per_choice}};
+          {"choice", size.per_choice},
+          {"asking_row", size.per_asking_row}};
 }
 
 ordered_json edges_json(const plan& planned, const cost_basis& basis) {

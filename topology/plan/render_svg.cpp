@@ -32,8 +32,7 @@ struct line_style {
 };
 
 line_style style_of(const edge_plan& edge) {
-  const bool asks = edge.kind == edge_kind::gather_request || edge.kind == edge_kind::expert_rows;
-  const char* dash = asks ? "5 3" : "none";
+  const char* dash = is_request(edge.kind) ? "5 3" : "none";
   return {edge.crosses() ? "#c2410c" : "#475569", dash};
 }
 

@@ -32,6 +32,7 @@ struct reads {
     return tensor.part == model::component::experts && tensor.layer && tensor.expert &&
            slice.holds(*tensor.layer, *tensor.expert);
   }
+  bool operator()(const indexer_role&) const noexcept { return false; }
   bool operator()(const head_role&) const noexcept { return tensor.part == model::component::head; }
   bool operator()(const drafter_role&) const noexcept { return model::in_drafter(tensor); }
 };

@@ -118,7 +118,7 @@ void check_plan(const plan& planned) {
   for (const edge_plan& edge : planned.edges()) {
     CEDAR_ASSERT(edge.window_bytes >= edge.message_bytes_max, edge.name);
     CEDAR_ASSERT(edge.window_messages >= planned.limits().steps_in_flight ||
-                     edge.kind == edge_kind::tap || edge.follows_routes() ||
+                     edge.kind == edge_kind::tap || edge.follows_routes() || edge.of_queries() ||
                      edge.window_messages == edge.groups.size(),
                  edge.name);
   }

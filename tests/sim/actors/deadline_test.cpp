@@ -109,12 +109,13 @@ BOOST_DATA_TEST_CASE(a_verdict_without_credit_is_late_by_name_though_no_step_is_
   BOOST_TEST((sim.given_up == *ids));
 }
 
-BOOST_DATA_TEST_CASE(what_experts_are_asked_or_answer_and_is_lost_ends_the_step_by_its_deadline,
-                     boost::unit_test::data::make({edge_kind::expert_rows,
-                                                   edge_kind::expert_outputs}),
+BOOST_DATA_TEST_CASE(what_is_asked_or_answered_and_is_lost_ends_the_step_by_its_deadline,
+                     boost::unit_test::data::make(
+                         {edge_kind::expert_rows, edge_kind::expert_outputs, edge_kind::index_query,
+                          edge_kind::pool_query, edge_kind::index_choice, edge_kind::pool_choice}),
                      kind) {
   const topology::plan plan = planned("experts", sections(1));
-  simulation sim(plan, {.seed = 1, .lost = std::pair(kind, 9U)});
+  simulation sim(plan, {.seed = 1, .lost = std::pair(kind, 2U)});
   const auto ids = sim.submit({request_of(8)});
   BOOST_REQUIRE(ids);
   sim.run();

@@ -99,6 +99,18 @@ std::string with_experts(std::string text) {
   return text;
 }
 
+/// And the index keys of both owners that are split, in shares beside stages and experts.
+std::string with_indexers(std::string text) {
+  text.insert(text.find("  head:"),
+              "  indexers:\n"
+              "    - {name: keys1, owner: 6, device: l}\n"
+              "    - {name: keys2, owner: 6, device: a}\n"
+              "    - {name: pairs1, owner: 2, device: b}\n"
+              "    - {name: keys3, owner: 6, device: h}\n"
+              "    - {name: pairs2, owner: 2, device: a}\n");
+  return text;
+}
+
 const std::string drafted = "drafted ";
 
 /// Of a placement; "three nodes" has a node for the drafter alone.
@@ -162,8 +174,9 @@ topology::plan planned(const std::string& name, const std::string& sections) {
   const std::string plain = topology_name == "one node"      ? one_node
                             : topology_name == "two nodes"   ? two_nodes
                             : topology_name == "three nodes" ? three_nodes
-                            : topology_name == "experts"     ? with_experts(split_groups("gather"))
-                                                             : split_groups(topology_name);
+                            : topology_name == "experts"
+                                ? with_indexers(with_experts(split_groups("gather")))
+                                : split_groups(topology_name);
   std::string topology = drafts ? with_drafter(plain, topology_name) : plain;
   if (sees) topology = with_vision(std::move(topology), topology_name);
   if (drafts && sections.find("draft: ") == std::string::npos) topology += "draft: fixed:5\n";
@@ -303,6 +316,12 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
     made = stage::make_engram_unit(engram_of(model_));
   } else if (const auto* experts = std::get_if<topology::experts_role>(&unit.role)) {
     made = stage::make_expert_unit(value_of(model_.make_experts(cpu_backend(), experts->slice)));
+  } else if (const auto* indexer = std::get_if<topology::indexer_role>(&unit.role)) {
+    auto stage = model_.make_indexer(
+        cpu_backend(), {indexer->shard, plan_.limits().requests, plan_.limits().context,
+                        plan_.limits().kv_granules, plan_.limits().prefix_granules});
+    indexers_[unit.id] = stage.get();
+    made = stage::make_indexer_unit(std::move(stage), steps);
   } else if (std::holds_alternative<topology::head_role>(unit.role)) {
     made = stage::make_head_unit(value_of(model_.make_head(cpu_backend())), steps);
   } else if (std::holds_alternative<topology::drafter_role>(unit.role)) {
@@ -316,7 +335,7 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
         cpu_backend(),
         {role.layers.first, role.layers.last, plan_.limits().requests, plan_.limits().context,
          role.imports, role.exports, plan_.limits().kv_granules, plan_.limits().prefix_granules,
-         role.tapped_layers, role.experts_elsewhere}));
+         role.tapped_layers, role.experts_elsewhere, role.indexers}));
     stages_[unit.id] = stage.get();
     made = stage::make_layer_unit(std::move(stage), steps);
   }
@@ -380,6 +399,7 @@ void simulation::kill(const std::string& name) {
     caf::anon_send_exit(units_.at(unit), caf::exit_reason::kill);
     units_.erase(unit);
     stages_.erase(unit);
+    indexers_.erase(unit);
     if (std::holds_alternative<topology::drafter_role>(plan_[unit].role)) drafter_ = nullptr;
     if (std::holds_alternative<topology::vision_role>(plan_[unit].role)) vision_ = nullptr;
   }
@@ -516,12 +536,14 @@ void simulation::resume(const std::string& unit) {
 std::size_t simulation::pages_in_use() const {
   std::size_t pages = 0;
   for (const auto& [unit, stage] : stages_) pages += stage->pages().pages_in_use();
+  for (const auto& [unit, stage] : indexers_) pages += stage->pages().pages_in_use();
   return pages;
 }
 
 std::size_t simulation::sequences() const {
   std::size_t count = drafter_ == nullptr ? 0 : drafter_->sequences();
   for (const auto& [unit, stage] : stages_) count += stage->sequences();
+  for (const auto& [unit, stage] : indexers_) count += stage->sequences();
   return count;
 }
 

@@ -40,7 +40,8 @@ inline std::ostream& operator<<(std::ostream& out, edge_kind kind) {
 
 namespace cedar::test {
 
-/// "one node", "two nodes", "three nodes", "mirror", "gather", "experts": placements of tiny-12.
+/// "one node", "two nodes", "three nodes", "mirror", "gather", "experts" (with indexers):
+/// placements of tiny-12.
 extern const std::vector<std::string> topology_names;
 
 /// The same with a drafter, "drafted two nodes" and so on; it lies with other units, and alone.
@@ -164,6 +165,7 @@ class simulation {
   std::map<node_id, std::unique_ptr<node>> nodes_;
   std::map<edge_id, edge_watch> watches_;
   std::map<topology::unit_id, const stage::layer_stage*> stages_;  ///< owned by their actors
+  std::map<topology::unit_id, const stage::indexer_stage*> indexers_;  ///< likewise
   const stage::drafter_stage* drafter_ = nullptr;  ///< likewise; null: there is none
   const stage::vision_stage* vision_ = nullptr;  ///< likewise
   std::set<std::pair<node_id, node_id>> up_;  ///< node and peer, as the node knows it

@@ -7,6 +7,11 @@ namespace cedar::topology::internal {
 
 namespace {
 
+/// What goes to units that answer may lead back.
+bool leads_back(const proof_edge& edge) {
+  return edge.role == edge_role::request || edge.role == edge_role::feed;
+}
+
 /// Follows edges among the units that have predecessors left until one repeats; there is such a
 /// walk because each of them has an incoming edge from another of them.
 std::string describe_cycle(std::uint32_t start, const std::vector<proof_edge>& edges,
@@ -15,8 +20,7 @@ std::string describe_cycle(std::uint32_t start, const std::vector<proof_edge>& e
   std::vector<std::string> names;
   while (true) {
     const auto incoming = std::find_if(edges.begin(), edges.end(), [&](const proof_edge& edge) {
-      return edge.role != edge_role::request && edge.consumer == walk.back() &&
-             stuck[edge.producer];
+      return !leads_back(edge) && edge.consumer == walk.back() && stuck[edge.producer];
     });
     names.push_back(incoming->name);
     const auto seen = std::find(walk.begin(), walk.end(), incoming->producer);
@@ -36,8 +40,9 @@ std::string describe_small_windows(std::uint32_t steps_in_flight,
                                    const std::vector<proof_edge>& edges) {
   std::string text;
   for (const proof_edge& edge : edges) {
-    const std::uint64_t messages = (edge.role == edge_role::stream ? steps_in_flight : 1) *
-                                   std::uint64_t{edge.messages_per_step};
+    const bool in_flight = edge.role == edge_role::stream || edge.role == edge_role::feed;
+    const std::uint64_t messages =
+        (in_flight ? steps_in_flight : 1) * std::uint64_t{edge.messages_per_step};
     const bool fits =
         edge.window_messages >= messages && edge.window_bytes >= edge.message_bytes_max * messages;
     if (fits) continue;
@@ -60,14 +65,19 @@ bool streams_lead(std::uint32_t from, std::uint32_t to, const std::vector<proof_
   return from != to && reached.contains(to);
 }
 
-/// True if nothing but requests comes to `unit`.
-bool only_answers(std::uint32_t unit, const std::vector<proof_edge>& edges) {
+/// True if nothing but requests comes to `unit`, and feeds with what the scheduler sends about
+/// them.
+bool only_answers(std::uint32_t unit, std::uint32_t scheduler,
+                  const std::vector<proof_edge>& edges) {
+  const bool fed = std::ranges::any_of(edges, [&](const proof_edge& edge) {
+    return edge.consumer == unit && edge.role == edge_role::feed;
+  });
   return std::ranges::all_of(edges, [&](const proof_edge& edge) {
-    return edge.consumer != unit || edge.role == edge_role::request;
+    return edge.consumer != unit || leads_back(edge) || (fed && edge.producer == scheduler);
   });
 }
 
-std::string describe_unanswered(const std::vector<proof_edge>& edges,
+std::string describe_unanswered(std::uint32_t scheduler, const std::vector<proof_edge>& edges,
                                 const std::vector<proof_edge>& inner,
                                 const std::vector<std::uint32_t>& order) {
   std::string text;
@@ -77,7 +87,7 @@ std::string describe_unanswered(const std::vector<proof_edge>& edges,
       return edge.role == edge_role::reply && edge.producer == request.consumer &&
              edge.consumer == request.producer;
     });
-    if (reply && (only_answers(request.consumer, edges) ||
+    if (reply && (only_answers(request.consumer, scheduler, edges) ||
                   streams_lead(request.consumer, request.producer, inner, order)))
       continue;
     text += text.empty() ? "requests that may never be answered: '" : ", '";
@@ -102,7 +112,7 @@ tl::expected<std::vector<std::uint32_t>, std::string> prove_no_deadlock(
     progress = false;
     for (std::uint32_t unit = 0; unit < units_count; ++unit) {
       const bool waits = std::any_of(inner.begin(), inner.end(), [&](const proof_edge& edge) {
-        return edge.role != edge_role::request && edge.consumer == unit && stuck[edge.producer];
+        return !leads_back(edge) && edge.consumer == unit && stuck[edge.producer];
       });
       if (!stuck[unit] || waits) continue;
       stuck[unit] = false;
@@ -115,7 +125,7 @@ tl::expected<std::vector<std::uint32_t>, std::string> prove_no_deadlock(
     return tl::unexpected(
         describe_cycle(static_cast<std::uint32_t>(left - stuck.begin()), inner, stuck));
   }
-  const std::string unanswered = describe_unanswered(edges, inner, order);
+  const std::string unanswered = describe_unanswered(scheduler, edges, inner, order);
   if (!unanswered.empty()) return tl::unexpected(unanswered);
   const std::string small = describe_small_windows(steps_in_flight, edges);
   if (!small.empty()) return tl::unexpected(small);

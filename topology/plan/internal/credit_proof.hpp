@@ -1,10 +1,10 @@
 // Why no unit of a plan waits for ever.
 //
 // Claim: every step that the scheduler starts ends, if
-//   (a) the edges that neither touch the scheduler nor carry requests form no cycle;
+//   (a) the edges that neither touch the scheduler nor carry requests or feeds form no cycle;
 //   (b) every edge's window holds at least one message of the largest size;
 //   (d) every request has a reply edge back, and asks a unit from which streams lead to the one
-//       that asks, or one that takes nothing but requests.
+//       that asks, or one that takes nothing but requests and feeds.
 // Streams: take the oldest unfinished step s. On each edge the messages before those of s belong to
 // finished steps or to s itself, so they have been or will be consumed without waiting for anything
 // newer, and when a consumer holds nothing the whole window is granted again (flow/edge.hpp): by
@@ -20,6 +20,11 @@
 // is true of the request, whose credit leaves before the reply. A unit that takes nothing but
 // requests (a slice of experts) answers them from what they bring; several of them may be asked at
 // once.
+// Feeds: an indexer answers a request of s from what it has been fed up to s, and holds it until
+// that is there. What feeds it sends its feed of s before it asks, or before what leads, along
+// streams, to whoever asks: so feed and table of s have been sent, and need nothing newer. It takes
+// both whatever else it waits for, step by step, and gives their credit back then; a verdict that
+// comes before its step waits for it. So it may fall behind like the drafter, by as much.
 // The drafter: nothing that ends a step comes from it, so it may fall behind, and its credit bounds
 // how far. Its inputs of a step are used up with the step's verdict, which needs no more than them;
 // so by the same induction it goes on with the oldest step that it has not settled. The scheduler
@@ -49,6 +54,7 @@ enum class edge_role : std::uint8_t {
   stream,  ///< sent when it is made
   request,  ///< sent while a unit works on a step; it then waits for the reply
   reply,
+  feed,  ///< sent when it is made, to a unit that answers requests from it
   aside,  ///< taken when it comes, whatever its consumer waits for
 };
 

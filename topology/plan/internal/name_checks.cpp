@@ -53,13 +53,14 @@ std::vector<const located<std::string>*> devices_of_units(const units_entry& uni
   used.push_back(&units.embedding.device);
   if (units.engram) used.push_back(&units.engram->device);
   for (const experts_entry& slice : units.experts) used.push_back(&slice.device);
+  for (const indexer_entry& shard : units.indexers) used.push_back(&shard.device);
   for (const stage_entry& stage : units.stages) used.push_back(&stage.device);
   used.push_back(&units.head.device);
   if (units.drafter) used.push_back(&units.drafter->device);
   return used;
 }
 
-/// Of stages and slices of experts, which share a space of names with the other units.
+/// Of stages, slices of experts and indexers, which share a space of names with the other units.
 void check_unit_names(const document& topology, std::vector<diagnostic>& out) {
   std::set<std::string> seen;
   const auto check = [&](const located<std::string>& name, const std::string& what,
@@ -77,6 +78,8 @@ void check_unit_names(const document& topology, std::vector<diagnostic>& out) {
   for (const stage_entry& stage : topology.units.stages) check(stage.name, "a stage", "stages");
   for (const experts_entry& slice : topology.units.experts)
     check(slice.name, "a slice of experts", "stages or slices of experts");
+  for (const indexer_entry& shard : topology.units.indexers)
+    check(shard.name, "an indexer", "stages, slices of experts or indexers");
 }
 
 void check_every_node_is_used(const document& topology, std::vector<diagnostic>& out) {

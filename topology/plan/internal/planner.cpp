@@ -8,6 +8,7 @@
 #include "topology/plan/internal/credit_proof.hpp"
 #include "topology/plan/internal/draft_checks.hpp"
 #include "topology/plan/internal/expert_checks.hpp"
+#include "topology/plan/internal/indexer_checks.hpp"
 #include "topology/plan/internal/name_checks.hpp"
 #include "topology/plan/internal/split_checks.hpp"
 
@@ -26,19 +27,11 @@ std::vector<std::uint32_t> within(const std::vector<std::uint32_t>& layers, laye
   return out;
 }
 
-edge_role role_of(edge_kind kind) {
-  switch (kind) {
-    case edge_kind::gather_request:
-    case edge_kind::expert_rows:
-      return edge_role::request;
-    case edge_kind::gathered:
-    case edge_kind::expert_outputs:
-      return edge_role::reply;
-    case edge_kind::image:
-      return edge_role::aside;
-    default:
-      return edge_role::stream;
-  }
+edge_role role_of(const plan& planned, const edge_plan& edge) {
+  if (is_request(edge.kind)) return edge_role::request;
+  if (is_reply(edge.kind)) return edge_role::reply;
+  if (edge.kind == edge_kind::image) return edge_role::aside;
+  return planned.shard_of(edge) != nullptr ? edge_role::feed : edge_role::stream;
 }
 
 bool of_a_layer(edge_kind kind) {
@@ -79,8 +72,8 @@ tl::expected<plan, std::string> planner::make() {
   for (const edge_plan& edge : plan_.edges_) {
     if (edge.kind == edge_kind::tap) continue;  // several a step; the scheduler always takes them
     edges.push_back({edge.producer.value, edge.consumer.value, edge.name, edge.message_bytes_max,
-                     edge.window_messages, edge.window_bytes, role_of(edge.kind),
-                     edge.follows_routes() ? 1 : edge.messages_per_step()});
+                     edge.window_messages, edge.window_bytes, role_of(plan_, edge),
+                     edge.follows_routes() || edge.of_queries() ? 1 : edge.messages_per_step()});
   }
   const auto proof = prove_no_deadlock(static_cast<std::uint32_t>(plan_.units_.size()),
                                        scheduler_.value, plan_.limits_.steps_in_flight, edges);
@@ -202,6 +195,7 @@ void planner::place_units() {
     engram_ = add_unit("engram", units.engram->device.value, engram_role{config_.engram.layers});
   }
   place_experts();
+  place_indexers();
   place_stages();
   head_ = add_unit("head", units.head.device.value, head_role{});
   if (plan_.limits_.draft_tokens > 0)
@@ -218,8 +212,18 @@ void planner::place_experts() {
   }
 }
 
+void planner::place_indexers() {
+  for (const model::index_shard& shard : shards_of(document_, config_)) {
+    const indexer_entry& entry = document_.units.indexers[shard.number];
+    indexers_.push_back(add_unit(entry.name.value, entry.device.value, indexer_role{shard}));
+  }
+}
+
 void planner::place_stages() {
   const std::set<std::uint32_t> gather = gather_owners(document_);
+  const std::vector<model::index_shard> shards = shards_of(document_, config_);
+  std::set<std::uint32_t> sharded;
+  for (const model::index_shard& shard : shards) sharded.insert(shard.owner);
   std::vector<stage_role> roles;
   for (const stage_entry& stage : document_.units.stages) {
     const layer_range layers = stage.layers.value;
@@ -230,7 +234,14 @@ void planner::place_stages() {
       role.tapped_layers = within(config_.dspark.target_layers, layers);
     role.first = layers.first == 0;
     role.last = layers.last + 1 == config_.layers;
-    role.imports = model::shared_needs(schedule_, config_, layers.first, layers.last, gather);
+    role.imports =
+        model::shared_needs(schedule_, config_, layers.first, layers.last, gather, sharded);
+    std::ranges::copy_if(
+        shards, std::back_inserter(role.indexers), [&](const model::index_shard& shard) {
+          for (std::uint32_t l = layers.first; l <= layers.last; ++l)
+            if (schedule_[l].owner == shard.owner && schedule_[l].index_source == l) return true;
+          return false;
+        });
     for (const unit_id id : experts_) {
       const model::expert_slice& slice = std::get<experts_role>(plan_[id].role).slice;
       if (slice.first_layer <= layers.last && slice.last_layer >= layers.first)
@@ -291,8 +302,9 @@ void planner::connect(edge_kind kind, unit_id producer, unit_id consumer, const 
   edge.window_messages = steps;
   edge.window_bytes = steps * edge.message_bytes_max;
   // The drafter may be behind the steps by a window, beside those in flight (credit_proof.hpp), and
-  // so may vision.
-  const bool lags = drafter_ == consumer || vision_ == consumer;
+  // so may vision and indexers.
+  const bool lags =
+      drafter_ == consumer || vision_ == consumer || std::ranges::count(indexers_, consumer) > 0;
   edge.queue_messages_max = lags ? 2 * steps : steps;
   plan_.edges_.push_back(std::move(edge));
 }
@@ -377,6 +389,8 @@ void planner::connect_units() {
   }
   for (const unit_id stage : stages_) connect_shared_state(stage);
   for (const unit_id stage : stages_) connect_experts(stage);
+  for (const unit_id stage : stages_) connect_index_keys(stage);
+  for (const unit_id stage : stages_) connect_queries(stage);
   connect(edge_kind::head_input, stages_.back(), head_, head_input_size(config_));
   const message_size tokens = proposal_size(config_, false);
   const step_shape largest = plan_.limits_.largest_step(config_);
@@ -384,6 +398,9 @@ void planner::connect_units() {
   connect(edge_kind::proposal, head_, scheduler_, tokens, logits);
   for (const unit_id stage : stages_) {
     connect(edge_kind::verdict, scheduler_, stage, verdict_size());
+  }
+  for (const unit_id indexer : indexers_) {
+    connect(edge_kind::verdict, scheduler_, indexer, verdict_size());
   }
   connect(edge_kind::verdict, scheduler_, head_, verdict_size());
   for (const unit_id stage : stages_) connect_taps(stage);

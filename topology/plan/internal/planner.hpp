@@ -26,6 +26,7 @@ class planner {
   void place_links();
   void place_units();
   void place_experts();
+  void place_indexers();
   void place_stages();
   void place_bounds();
   void connect_units();
@@ -46,6 +47,10 @@ class planner {
   void connect_vision();
   /// What `stage` asks of the slices of its layers' experts, and the answers.
   void connect_experts(unit_id stage);
+  /// Index keys that it makes for indexers.
+  void connect_index_keys(unit_id stage);
+  /// What `stage` asks of indexers, and the answers.
+  void connect_queries(unit_id stage);
   /// The stage that holds `layer`.
   unit_id stage_of(std::uint32_t layer) const;
   bool in_decoder(std::uint32_t layer) const { return layer >= schedule_.decoder_begin(); }
@@ -60,6 +65,7 @@ class planner {
   unit_id embedding_;
   std::optional<unit_id> engram_;
   std::vector<unit_id> experts_;  ///< by number of the slice
+  std::vector<unit_id> indexers_;  ///< by number of the shard
   std::vector<unit_id> stages_;
   unit_id head_;
   std::optional<unit_id> drafter_;  ///< none: nobody drafts

@@ -54,6 +54,11 @@ std::string holds(const unit_plan& unit) {
     return experts_text(slice.experts) + " of " +
            layers_text(layer_range{slice.first_layer, slice.last_layer});
   }
+  if (const auto* indexer = std::get_if<indexer_role>(&unit.role)) {
+    const model::index_shard& shard = indexer->shard;
+    return fmt::format("index keys of layer {}, part {} of {}", shard.owner, shard.part + 1,
+                       shard.parts);
+  }
   if (const auto* drafter = std::get_if<drafter_role>(&unit.role)) {
     return fmt::format("taps of layers {}", fmt::join(drafter->target_layers, ", "));
   }

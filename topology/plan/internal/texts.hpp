@@ -22,7 +22,8 @@ std::string layers_text(layer_range range);
 std::string ranges_text(const std::vector<std::uint32_t>& numbers);
 /// "expert 3", "experts 0-3,8".
 std::string experts_text(const std::vector<std::uint32_t>& experts);
-/// What a unit holds: "layers 0-5", "tables of layers 1, 4", "experts 0-3 of layers 0-5", "".
+/// What a unit holds: "layers 0-5", "tables of layers 1, 4", "experts 0-3 of layers 0-5",
+/// "index keys of layer 6, part 1 of 3", "".
 std::string holds(const unit_plan& unit);
 
 }  // namespace cedar::topology::internal

@@ -32,6 +32,8 @@ std::uint32_t last_node_of(const placement& p) {
   std::uint32_t last = std::max({p.engram_node, p.head_node, p.drafter_node.value_or(0)});
   for (const std::uint32_t node : p.nodes) last = std::max(last, node);
   for (const placed_experts& slice : p.experts) last = std::max(last, slice.node);
+  for (const placed_index& index : p.indexers)
+    for (const std::uint32_t node : index.nodes) last = std::max(last, node);
   return last;
 }
 
@@ -62,6 +64,10 @@ std::ostream& operator<<(std::ostream& out, const placement& p) {
     out << ", experts";
     for (const std::uint32_t id : slice.ids) out << ' ' << id;
     out << " of layers " << slice.first << '-' << slice.last << " on node " << slice.node;
+  }
+  for (const placed_index& index : p.indexers) {
+    out << ", index of layer " << index.owner << " on nodes";
+    for (const std::uint32_t node : index.nodes) out << ' ' << node;
   }
   return out << ", " << p.rows_per_step << " rows a step, " << (p.bounded ? "bounded" : "exact");
 }
@@ -133,7 +139,38 @@ placement with_experts(placement p, std::uint64_t seed) {
   return p;
 }
 
+placement with_indexers(placement p, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint32_t bound) {
+    return static_cast<std::uint32_t>(random() % bound);
+  };
+  const std::uint32_t before = last_node_of(p) + 1;
+  std::uint32_t nodes = before;
+  const auto& owners = model_of_placements().config().kv_sources;
+  const std::uint32_t always = owners[below(static_cast<std::uint32_t>(owners.size()))];
+  for (const std::uint32_t owner : owners) {
+    if (owner != always && below(3) > 0) continue;
+    placed_index& index = p.indexers.emplace_back();
+    index.owner = owner;
+    for (std::uint32_t i = 1 + below(4); i > 0; --i) {
+      index.nodes.push_back(below(std::min(nodes + 1, before + 2)));
+      nodes = std::max(nodes, index.nodes.back() + 1);
+    }
+  }
+  return p;
+}
+
 namespace {
+
+std::string indexers_text(const placement& p) {
+  std::string text;
+  for (const placed_index& index : p.indexers)
+    for (std::size_t i = 0; i < index.nodes.size(); ++i)
+      text += "    - {name: index" + std::to_string(index.owner) + "-" + std::to_string(i) +
+              ", owner: " + std::to_string(index.owner) + ", device: cpu" +
+              std::to_string(index.nodes[i]) + "}\n";
+  return text.empty() ? text : "  indexers:\n" + text;
+}
 
 std::string experts_text(const placement& p) {
   if (p.experts.empty()) return {};
@@ -169,7 +206,8 @@ std::string topology_text(const placement& p) {
             std::to_string(last) + ", device: cpu" + std::to_string(p.nodes[i]) + "}\n";
     first = last + 1;
   }
-  text += experts_text(p) + "  head: {device: cpu" + std::to_string(p.head_node) + "}\n";
+  text += experts_text(p) + indexers_text(p) + "  head: {device: cpu" +
+          std::to_string(p.head_node) + "}\n";
   if (p.drafter_node)
     text += "  drafter: {device: cpu" + std::to_string(*p.drafter_node) + "}\ndraft: fixed:5\n";
   const auto owners = split_owners(p);

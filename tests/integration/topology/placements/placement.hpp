@@ -22,6 +22,12 @@ struct placed_experts {
   std::set<std::uint32_t> ids;
 };
 
+/// The index keys of an owner, in shards on these nodes.
+struct placed_index {
+  std::uint32_t owner = 0;
+  std::vector<std::uint32_t> nodes;
+};
+
 struct placement {
   std::vector<std::uint32_t> cuts;  ///< last layer of every stage but the last
   std::vector<std::uint32_t> nodes;  ///< of every stage
@@ -32,6 +38,7 @@ struct placement {
   bool bounded = false;
   std::optional<std::uint32_t> drafter_node;  ///< then requests run one after another
   std::vector<placed_experts> experts;  ///< those on none of them are with their stages
+  std::vector<placed_index> indexers;  ///< owners without have their keys with their stages
   std::uint32_t prefix_positions = 0;
   bool processes = false;  ///< nodes are processes that talk UCX; else all in this process
 
@@ -51,6 +58,9 @@ placement with_drafter(placement p, std::uint64_t seed);
 
 /// The same with one to four slices of experts, on its nodes and on up to two of their own.
 placement with_experts(placement p, std::uint64_t seed);
+
+/// The same with one to four indexers of each of some owners, likewise.
+placement with_indexers(placement p, std::uint64_t seed);
 
 std::string topology_text(const placement& p);
 

@@ -1,8 +1,8 @@
-// Goal: wherever tiny-40 is cut and wherever its parts and its experts lie, the answers are those
-// of one process, bit for bit; the declared edges carry the declared bytes; no process maps what is
-// not placed on it, and no one but the drafter's its draft blocks. Method: all 39 cuts with both
-// kinds of splits and 100 random placements, as nodes of one process; 12 of them, or all (the suite
-// that is disabled by default), as processes over UCX.
+// Goal: wherever tiny-40 is cut and wherever its parts, experts and index keys lie, the answers are
+// those of one process, bit for bit; the declared edges carry the declared bytes; no process maps
+// what is not placed on it, and no one but the drafter's its draft blocks. Method: all 39 cuts with
+// both kinds of splits and 100 random placements, as nodes of one process; 12 of them, or all (the
+// suite that is disabled by default), as processes over UCX.
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -59,7 +59,7 @@ void check_edges(const topology::plan& plan, const expected_run& expected,
 }
 
 /// Every part of the model computes every row of a step once, in however many stretches; but
-/// experts those that chose them.
+/// experts those that chose them, and indexers may be behind.
 void check_rows(const topology::plan& plan, const expected_run& expected,
                 const std::vector<topology::node_report>& reports) {
   std::map<std::pair<std::string, std::uint64_t>, std::uint64_t> rows;  // by unit and step
@@ -70,7 +70,8 @@ void check_rows(const topology::plan& plan, const expected_run& expected,
   for (const topology::unit_plan& unit : plan.units()) {
     if (std::holds_alternative<topology::scheduler_role>(unit.role) ||
         std::holds_alternative<topology::drafter_role>(unit.role) ||
-        std::holds_alternative<topology::experts_role>(unit.role))
+        std::holds_alternative<topology::experts_role>(unit.role) ||
+        std::holds_alternative<topology::indexer_role>(unit.role))
       continue;
     for (const flow::step_table& table : expected.tables)
       BOOST_TEST((rows[{unit.name, table.step.value}]) == table.rows_count(),
@@ -279,6 +280,28 @@ BOOST_DATA_TEST_CASE(with_experts_elsewhere_and_a_drafter, data::make({71, 75, 9
                      index) {
   const auto seed = static_cast<std::uint64_t>(index);
   check(with_drafter(with_experts(placement_of(index), seed), seed), false);
+}
+
+// Cuts inside the decoder in both modes, then random placements; every third with experts too.
+BOOST_DATA_TEST_CASE(with_indexers_in_one_process,
+                     data::make({46, 57}) + data::xrange(2 * cuts_count + 50, 2 * cuts_count + 62),
+                     index) {
+  const auto seed = static_cast<std::uint64_t>(index);
+  const placement p = with_indexers(placement_of(index), seed);
+  check(index % 3 == 0 ? with_experts(p, seed) : p, false);
+}
+
+BOOST_DATA_TEST_CASE(with_indexers_and_a_drafter, data::make({73, 95, 96}), index) {
+  const auto seed = static_cast<std::uint64_t>(index);
+  check(with_drafter(with_indexers(placement_of(index), seed), seed), false);
+}
+
+BOOST_DATA_TEST_CASE(next_turns_begin_with_what_indexers_kept, data::make({41, 99}), index) {
+  check_turns(with_indexers(placement_of(index), static_cast<std::uint64_t>(index)), false);
+}
+
+BOOST_DATA_TEST_CASE(with_indexers_as_processes, data::make({49}), index) {
+  check(with_indexers(placement_of(index), static_cast<std::uint64_t>(index)), true);
 }
 
 BOOST_DATA_TEST_CASE(with_experts_elsewhere_as_processes, data::make({38, 57, 84, 97}), index) {

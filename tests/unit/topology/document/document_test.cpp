@@ -379,6 +379,27 @@ BOOST_AUTO_TEST_CASE(reads_slices_of_experts) {
           "13:22 unknown key 'devices' in 'units.experts[0]' | did you mean 'device'?"});
 }
 
+BOOST_AUTO_TEST_CASE(reads_indexers) {
+  const auto with_indexers = [](const std::string& list) {
+    return with(minimal, "  head:", "  indexers:" + list + "\n  head:");
+  };
+  const document d = good(with_indexers("\n    - {name: a, owner: 6, device: cpu}"));
+  BOOST_REQUIRE(d.units.indexers.size() == 1U);
+  BOOST_TEST(d.units.indexers[0].name.value == "a");
+  BOOST_TEST(d.units.indexers[0].owner.value == 6U);
+  BOOST_TEST(d.units.indexers[0].device.value == "cpu");
+  BOOST_TEST(good(with_indexers(" []")).units.indexers.empty());
+  expect(with_indexers(" all"),
+         {"12:13 'units.indexers' must be a list of shards, not 'all' | write indexers:, a list of "
+          "{name: NAME, owner: LAYER, device: DEVICE}"});
+  expect(with_indexers("\n    - {devices: cpu}"),
+         {"13:7 'units.indexers[0].name' is missing | write name: NAME",
+          "13:7 'units.indexers[0].owner' is missing | write owner: LAYER, the layer that creates "
+          "the index keys",
+          "13:7 'units.indexers[0].device' is missing | write device: DEVICE",
+          "13:8 unknown key 'devices' in 'units.indexers[0]' | did you mean 'device'?"});
+}
+
 BOOST_AUTO_TEST_CASE(shows_bytes_of_the_file_only_escaped_and_shortened) {
   const auto found = bad(minimal + "\"k\\x01\\u00e9" + std::string(100, 'x') + "\": 1\n");
   BOOST_REQUIRE(found.size() == 1U);

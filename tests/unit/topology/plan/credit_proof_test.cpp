@@ -103,6 +103,31 @@ BOOST_AUTO_TEST_CASE(requests_may_go_back_along_the_streams) {
           "edges wait for each other in a circle: '1>2', '2>3', '3>1'");
 }
 
+BOOST_AUTO_TEST_CASE(a_unit_that_is_fed_answers_from_it) {
+  auto ask = edge(2, 3);
+  ask.role = edge_role::request;
+  auto answer = edge(3, 2);
+  answer.role = edge_role::reply;
+  auto feed = edge(2, 3);
+  feed.role = edge_role::feed;
+  feed.name = "feed";
+  // The scheduler tells it of steps; of what others send it knows nothing.
+  const std::vector<proof_edge> sound = {edge(0, 1), edge(1, 2), edge(0, 3), ask,
+                                         answer,     feed,       edge(2, 0)};
+  BOOST_TEST(prove_no_deadlock(4, 0, 2, sound).has_value());
+  const auto refused = [](const std::vector<proof_edge>& edges, const std::string& text) {
+    const auto proof = prove_no_deadlock(4, 0, 2, edges);
+    BOOST_REQUIRE(!proof);
+    BOOST_TEST(proof.error() == text);
+  };
+  std::vector<proof_edge> waiting = sound;
+  waiting.push_back(edge(1, 3));
+  refused(waiting, "requests that may never be answered: '2>3'");
+  std::vector<proof_edge> small = sound;
+  small[5].window_messages = 1;
+  refused(small, "windows too small for the steps in flight: 'feed'");
+}
+
 BOOST_AUTO_TEST_CASE(a_unit_that_takes_nothing_but_requests_answers_them) {
   auto ask = edge(2, 3);
   ask.role = edge_role::request;

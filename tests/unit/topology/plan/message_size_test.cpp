@@ -88,6 +88,10 @@ BOOST_AUTO_TEST_CASE(are_those_of_the_released_model) {
   BOOST_TEST(gathered_size(c).per_selected == 288U);
   BOOST_TEST(expert_rows_size(c).per_routed_row == 5120U + 160 + 6 * 8);
   BOOST_TEST(expert_outputs_size(c).per_choice == 10240U);
+  BOOST_TEST(query_size(c, false).per_asking_row == 32U * (64 + 4) + 64);
+  BOOST_TEST(query_size(c, true).per_asking_row == 32U * (64 + 4) + 64 + 8192);
+  BOOST_TEST(choice_size(c, false).per_asking_row == 512U * (4 + 2));
+  BOOST_TEST(choice_size(c, true).per_asking_row == (512U + 2048) * (4 + 2));
 }
 
 BOOST_AUTO_TEST_CASE(count_what_a_step_completes_and_chooses) {
