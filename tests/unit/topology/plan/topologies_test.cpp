@@ -76,6 +76,19 @@ BOOST_AUTO_TEST_CASE(workers_hold_all_routed_experts_and_nothing_else) {
   BOOST_TEST(experts == std::size_t{config.routed_experts} * config.layers);
 }
 
+BOOST_AUTO_TEST_CASE(three_nodes_share_the_decoders_index_and_nothing_else) {
+  const plan p = shipped(folder / "indexer-shards.yaml");
+  BOOST_TEST(p.nodes().size() == 4U);
+  for (const node_plan& node : p.nodes()) {
+    if (node.id == p.client().id) continue;
+    BOOST_TEST_REQUIRE(node.units.size() == 1U);
+    const auto& shard = std::get<indexer_role>(p[node.units[0]].role).shard;
+    BOOST_TEST(shard.owner == 6U);
+    BOOST_TEST(shard.parts == 3U);
+    BOOST_TEST(shard.part + 1 == node.id.value);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(two_hosts_join_where_the_client_listens) {
   const plan p = shipped(folder / "two-hosts.yaml");
   BOOST_TEST((p.find_node("back")->start == node_start::join));
