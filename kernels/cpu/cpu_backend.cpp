@@ -48,6 +48,16 @@ class cpu_backend final : public backend {
   void do_linear_f32(const linear_f32_arguments& arguments) const override {
     cpu::linear_f32(arguments, threads());
   }
+  void do_grouped_linear_fp8(const grouped_linear_fp8_arguments& arguments) const override {
+    cpu::grouped_linear_fp8(arguments, threads());
+  }
+  void do_grouped_linear_fp4(const grouped_linear_fp4_arguments& arguments) const override {
+    cpu::grouped_linear_fp4(arguments, threads());
+  }
+  void do_grouped_linear_fp8_weight_only(
+      const grouped_linear_fp8_weight_only_arguments& arguments) const override {
+    cpu::grouped_linear_fp8_weight_only(arguments, threads());
+  }
   void do_hc_coefficients(const hc_coefficients_arguments& arguments) const override {
     cpu::hc_coefficients(arguments, threads());
   }
@@ -63,6 +73,9 @@ class cpu_backend final : public backend {
   void do_rope(const rope_arguments& arguments) const override { cpu::rope(arguments, threads()); }
   void do_pack_entries(const pack_entries_arguments& arguments) const override {
     cpu::pack_entries(arguments, threads());
+  }
+  void do_rms_norm_entries(const rms_norm_entries_arguments& arguments) const override {
+    cpu::rms_norm_entries(arguments, threads());
   }
   void do_unpack_entries(const unpack_entries_arguments& arguments) const override {
     cpu::unpack_entries(arguments, threads());

@@ -168,6 +168,13 @@ void pack_entries(const pack_entries_arguments& arguments, workers threads) {
   HWY_DYNAMIC_DISPATCH(pack_entries_rows)(arguments, threads);
 }
 
+/// What lies between the three is a row of a head: it stays in a cache.
+void rms_norm_entries(const rms_norm_entries_arguments& arguments, workers threads) {
+  rms_norm(arguments.norm, threads);
+  rope(arguments.rope_part(), threads);
+  pack_entries(arguments.pack_part(), threads);
+}
+
 void unpack_entries(const unpack_entries_arguments& arguments, workers threads) {
   HWY_DYNAMIC_DISPATCH(unpack_entries_rows)(arguments, threads);
 }

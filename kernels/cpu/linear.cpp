@@ -1,4 +1,6 @@
 // The linear layers: five combinations of row formats of one product.
+#include <algorithm>
+
 #include "kernels/cpu/internal/kernels.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -84,6 +86,45 @@ void linear_bf16(const linear_bf16_arguments& arguments, workers threads) {
 
 void linear_f32(const linear_f32_arguments& arguments, workers threads) {
   HWY_DYNAMIC_DISPATCH(linear_f32_rows)(arguments, threads);
+}
+
+namespace {
+
+/// Asks for the first lines of the rows that a product begins with: while the one before still
+/// computes, their pages are looked up and their lines are on their way.
+template <class Weight>
+void prefetch(const Weight& weight) {
+  constexpr std::size_t rows = 8, lines = 4, line_bytes = 64;
+  for (std::size_t row = 0; row < std::min(rows, weight.codes.rows); ++row) {
+    for (std::size_t at = 0; at < std::min(lines * line_bytes, weight.codes.cols); at += line_bytes)
+      __builtin_prefetch(weight.codes.row_data(row) + at);
+    if (row < weight.scales.rows) __builtin_prefetch(weight.scales.row_data(row));
+  }
+}
+
+/// One after another, each with all threads: a product is long enough for them.
+template <class Product>
+void multiply_each(std::span<const Product> products, void (*multiply)(const Product&, workers),
+                   workers threads) {
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    if (i + 1 < products.size()) prefetch(products[i + 1].weight);
+    if (products[i].y.rows != 0 && products[i].y.cols != 0) multiply(products[i], threads);
+  }
+}
+
+}  // namespace
+
+void grouped_linear_fp8(const grouped_linear_fp8_arguments& arguments, workers threads) {
+  multiply_each(arguments.products, linear_fp8, threads);
+}
+
+void grouped_linear_fp4(const grouped_linear_fp4_arguments& arguments, workers threads) {
+  multiply_each(arguments.products, linear_fp4, threads);
+}
+
+void grouped_linear_fp8_weight_only(const grouped_linear_fp8_weight_only_arguments& arguments,
+                                    workers threads) {
+  multiply_each(arguments.products, linear_fp8_weight_only, threads);
 }
 
 }  // namespace cedar::kernels::cpu

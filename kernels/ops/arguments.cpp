@@ -15,4 +15,12 @@ hc_coefficients_arguments hc_transition_arguments::coefficients_part() const {
           epsilon,    rms_epsilon, next_pre, next_post, next_combine};
 }
 
+rope_arguments rms_norm_entries_arguments::rope_part() const {
+  return {norm.y, norm.y.cols, positions, frequencies, false};
+}
+
+pack_entries_arguments rms_norm_entries_arguments::pack_part() const {
+  return {norm.y, entries, format};
+}
+
 }  // namespace cedar::kernels

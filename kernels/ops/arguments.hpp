@@ -100,6 +100,17 @@ struct linear_f32_arguments {
   matrix_view<const bf16> weight;  ///< [o, k]
 };
 
+/// Products that do not need each other, in any order or side by side: experts, projections of the same
+/// rows. Each has the bits of its own operation; one without rows is nothing to do. Their outputs may
+/// not overlap.
+template <class Product>
+struct grouped_arguments {
+  std::span<const Product> products;
+};
+using grouped_linear_fp8_arguments = grouped_arguments<linear_fp8_arguments>;
+using grouped_linear_fp4_arguments = grouped_arguments<linear_fp4_arguments>;
+using grouped_linear_fp8_weight_only_arguments = grouped_arguments<linear_fp8_weight_only_arguments>;
+
 // ---- residual streams (single-pass mHC) --------------------------------------------------------------
 
 /// Coefficients of one sublayer from its incoming streams. With x = the s streams of a row side by
@@ -185,6 +196,20 @@ struct pack_entries_arguments {
   matrix_view<const bf16> x;       ///< [n, w]
   matrix_view<std::byte> entries;  ///< [n, entry_bytes(format, w)]
   entry_format format = entry_format::bf16;
+};
+
+/// rms_norm, rope of the result as one head, and pack_entries of that in one pass, with the bits of
+/// the three.
+struct rms_norm_entries_arguments {
+  rms_norm_arguments norm;                  ///< y [n, w]: normalised and rotated, what is packed
+  std::span<const std::int32_t> positions;  ///< [n]
+  std::span<const float> frequencies;       ///< [rope_dim / 2]
+  matrix_view<std::byte> entries;           ///< [n, entry_bytes(format, w)]
+  entry_format format = entry_format::bf16;
+
+  /// The operations that follow `norm`, in this order.
+  rope_arguments rope_part() const;
+  pack_entries_arguments pack_part() const;
 };
 
 /// Dequantises entries to bf16 (exact).

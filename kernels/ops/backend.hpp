@@ -30,12 +30,17 @@ class backend {
   void linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments) const;
   void linear_bf16(const linear_bf16_arguments& arguments) const;
   void linear_f32(const linear_f32_arguments& arguments) const;
+  void grouped_linear_fp8(const grouped_linear_fp8_arguments& arguments) const;
+  void grouped_linear_fp4(const grouped_linear_fp4_arguments& arguments) const;
+  void grouped_linear_fp8_weight_only(
+      const grouped_linear_fp8_weight_only_arguments& arguments) const;
   void hc_coefficients(const hc_coefficients_arguments& arguments) const;
   void hc_collapse(const hc_collapse_arguments& arguments) const;
   void hc_expand(const hc_expand_arguments& arguments) const;
   void hc_transition(const hc_transition_arguments& arguments) const;
   void rope(const rope_arguments& arguments) const;
   void pack_entries(const pack_entries_arguments& arguments) const;
+  void rms_norm_entries(const rms_norm_entries_arguments& arguments) const;
   void unpack_entries(const unpack_entries_arguments& arguments) const;
   void requantize_entries(const requantize_entries_arguments& arguments) const;
   void compressor_pool(const compressor_pool_arguments& arguments) const;
@@ -65,12 +70,17 @@ class backend {
   virtual void do_linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments) const = 0;
   virtual void do_linear_bf16(const linear_bf16_arguments& arguments) const = 0;
   virtual void do_linear_f32(const linear_f32_arguments& arguments) const = 0;
+  virtual void do_grouped_linear_fp8(const grouped_linear_fp8_arguments& arguments) const = 0;
+  virtual void do_grouped_linear_fp4(const grouped_linear_fp4_arguments& arguments) const = 0;
+  virtual void do_grouped_linear_fp8_weight_only(
+      const grouped_linear_fp8_weight_only_arguments& arguments) const = 0;
   virtual void do_hc_coefficients(const hc_coefficients_arguments& arguments) const = 0;
   virtual void do_hc_collapse(const hc_collapse_arguments& arguments) const = 0;
   virtual void do_hc_expand(const hc_expand_arguments& arguments) const = 0;
   virtual void do_hc_transition(const hc_transition_arguments& arguments) const = 0;
   virtual void do_rope(const rope_arguments& arguments) const = 0;
   virtual void do_pack_entries(const pack_entries_arguments& arguments) const = 0;
+  virtual void do_rms_norm_entries(const rms_norm_entries_arguments& arguments) const = 0;
   virtual void do_unpack_entries(const unpack_entries_arguments& arguments) const = 0;
   virtual void do_requantize_entries(const requantize_entries_arguments& arguments) const = 0;
   virtual void do_compressor_pool(const compressor_pool_arguments& arguments) const = 0;

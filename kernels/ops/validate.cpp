@@ -5,6 +5,7 @@
 // 1. Work is proportional to the number of arguments (and of entry pointers), never to elements.
 // 2. A call without rows returns before the implementation: implementations see n >= 1.
 // 3. Overlap of outputs with inputs is not checked (views may interleave columns of one buffer).
+#include <optional>
 #include <string>
 
 #include "kernels/base/check.hpp"
@@ -20,6 +21,8 @@ constexpr std::size_t scale_block = 32;  // columns (and rows) that share a scal
 class checker {
  public:
   explicit checker(const char* operation) : operation_(operation) {}
+  /// On behalf of one of several products.
+  checker(const char* operation, std::size_t product) : operation_(operation), product_(product) {}
 
   void equal(const char* what, std::size_t actual, std::size_t expected) const {
     CEDAR_REQUIRE(actual == expected, text(what, actual, " instead of ", expected));
@@ -132,15 +135,73 @@ class checker {
     if (count > 1) multiple("x.codes.cols", inputs, count * scale_block);
   }
 
+  void product(const linear_fp8_arguments& arguments) const {
+    const std::size_t inputs = arguments.x.codes.cols;
+    fp8_rows(arguments.x, arguments.y.rows);
+    matrix("y", arguments.y, arguments.y.rows, arguments.weight.codes.rows);
+    fp8_weight(arguments.weight, arguments.y.cols, inputs);
+    segments(arguments.segments, inputs);
+  }
+
+  void product(const linear_fp4_arguments& arguments) const {
+    const std::size_t rows = arguments.y.rows;
+    const std::size_t outputs = arguments.weight.codes.rows;
+    const std::size_t inputs = arguments.x.codes.cols;
+    fp8_rows(arguments.x, rows);
+    matrix("y", arguments.y, rows, outputs);
+    matrix("weight.codes", arguments.weight.codes, outputs, inputs / 2);
+    matrix("weight.scales", arguments.weight.scales, outputs, inputs / scale_block);
+    segments(arguments.segments, inputs);
+  }
+
+  void product(const linear_fp8_weight_only_arguments& arguments) const {
+    const auto [rows, inputs] = std::pair(arguments.x.rows, arguments.x.cols);
+    matrix("x", arguments.x, rows, inputs);
+    matrix("y", arguments.y, rows, arguments.weight.codes.rows);
+    fp8_weight(arguments.weight, arguments.y.cols, inputs);
+  }
+
+  void rotation(const matrix_view<bf16>& x, std::size_t head_dim,
+                std::span<const std::int32_t> positions, std::span<const float> frequencies) const {
+    at_least("head_dim", head_dim, 1);
+    multiple("x.cols", x.cols, head_dim);
+    matrix("x", x, x.rows, x.cols);
+    vector("positions", positions, x.rows);
+    at_most("2 * frequencies.size()", 2 * frequencies.size(), head_dim);
+  }
+
+  void packing(const matrix_view<const bf16>& x, const matrix_view<std::byte>& entries,
+               entry_format format) const {
+    const std::size_t group = group_size(format);
+    if (group != 0) multiple("x.cols", x.cols, group);
+    matrix("x", x, x.rows, x.cols);
+    matrix("entries", entries, x.rows, entry_bytes(format, x.cols));
+  }
+
  private:
   std::string text(const char* what, std::size_t first, const char* relation,
                    std::size_t second) const {
-    return std::string(operation_) + ": " + what + ": " + std::to_string(first) + relation +
+    const std::string of =
+        product_ ? "products[" + std::to_string(*product_) + "]." : std::string();
+    return std::string(operation_) + ": " + of + what + ": " + std::to_string(first) + relation +
            std::to_string(second);
   }
 
   const char* operation_;
+  std::optional<std::size_t> product_;
 };
+
+/// Whether any of the products is anything to do.
+template <class Product>
+bool check_products(const char* operation, const grouped_arguments<Product>& arguments) {
+  bool any = false;
+  for (std::size_t i = 0; i < arguments.products.size(); ++i) {
+    const Product& product = arguments.products[i];
+    checker(operation, i).product(product);
+    any = any || (product.y.rows != 0 && product.y.cols != 0);
+  }
+  return any;
+}
 
 }  // namespace
 
@@ -168,36 +229,32 @@ void backend::rms_norm_quantize(const rms_norm_quantize_arguments& arguments) co
 }
 
 void backend::linear_fp8(const linear_fp8_arguments& arguments) const {
-  const checker check("linear_fp8");
-  const std::size_t rows = arguments.y.rows;
-  const std::size_t inputs = arguments.x.codes.cols;
-  check.fp8_rows(arguments.x, rows);
-  check.matrix("y", arguments.y, rows, arguments.weight.codes.rows);
-  check.fp8_weight(arguments.weight, arguments.y.cols, inputs);
-  check.segments(arguments.segments, inputs);
-  if (rows != 0 && arguments.y.cols != 0) do_linear_fp8(arguments);
+  checker("linear_fp8").product(arguments);
+  if (arguments.y.rows != 0 && arguments.y.cols != 0) do_linear_fp8(arguments);
 }
 
 void backend::linear_fp4(const linear_fp4_arguments& arguments) const {
-  const checker check("linear_fp4");
-  const std::size_t rows = arguments.y.rows;
-  const std::size_t outputs = arguments.weight.codes.rows;
-  const std::size_t inputs = arguments.x.codes.cols;
-  check.fp8_rows(arguments.x, rows);
-  check.matrix("y", arguments.y, rows, outputs);
-  check.matrix("weight.codes", arguments.weight.codes, outputs, inputs / 2);
-  check.matrix("weight.scales", arguments.weight.scales, outputs, inputs / scale_block);
-  check.segments(arguments.segments, inputs);
-  if (rows != 0 && outputs != 0) do_linear_fp4(arguments);
+  checker("linear_fp4").product(arguments);
+  if (arguments.y.rows != 0 && arguments.y.cols != 0) do_linear_fp4(arguments);
 }
 
 void backend::linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments) const {
-  const checker check("linear_fp8_weight_only");
-  const auto [rows, inputs] = std::pair(arguments.x.rows, arguments.x.cols);
-  check.matrix("x", arguments.x, rows, inputs);
-  check.matrix("y", arguments.y, rows, arguments.weight.codes.rows);
-  check.fp8_weight(arguments.weight, arguments.y.cols, inputs);
-  if (rows != 0 && arguments.y.cols != 0) do_linear_fp8_weight_only(arguments);
+  checker("linear_fp8_weight_only").product(arguments);
+  if (arguments.y.rows != 0 && arguments.y.cols != 0) do_linear_fp8_weight_only(arguments);
+}
+
+void backend::grouped_linear_fp8(const grouped_linear_fp8_arguments& arguments) const {
+  if (check_products("grouped_linear_fp8", arguments)) do_grouped_linear_fp8(arguments);
+}
+
+void backend::grouped_linear_fp4(const grouped_linear_fp4_arguments& arguments) const {
+  if (check_products("grouped_linear_fp4", arguments)) do_grouped_linear_fp4(arguments);
+}
+
+void backend::grouped_linear_fp8_weight_only(
+    const grouped_linear_fp8_weight_only_arguments& arguments) const {
+  if (check_products("grouped_linear_fp8_weight_only", arguments))
+    do_grouped_linear_fp8_weight_only(arguments);
 }
 
 void backend::linear_bf16(const linear_bf16_arguments& arguments) const {
@@ -263,24 +320,24 @@ void backend::hc_transition(const hc_transition_arguments& arguments) const {
 // ---- rotary positions and cache entries
 
 void backend::rope(const rope_arguments& arguments) const {
-  const checker check("rope");
-  const auto [rows, width] = std::pair(arguments.x.rows, arguments.x.cols);
-  check.at_least("head_dim", arguments.head_dim, 1);
-  check.multiple("x.cols", width, arguments.head_dim);
-  check.matrix("x", arguments.x, rows, width);
-  check.vector("positions", arguments.positions, rows);
-  check.at_most("2 * frequencies.size()", 2 * arguments.frequencies.size(), arguments.head_dim);
-  if (rows != 0 && width != 0) do_rope(arguments);
+  checker("rope").rotation(arguments.x, arguments.head_dim, arguments.positions,
+                           arguments.frequencies);
+  if (arguments.x.rows != 0 && arguments.x.cols != 0) do_rope(arguments);
 }
 
 void backend::pack_entries(const pack_entries_arguments& arguments) const {
-  const checker check("pack_entries");
-  const auto [rows, width] = std::pair(arguments.x.rows, arguments.x.cols);
-  const std::size_t group = group_size(arguments.format);
-  if (group != 0) check.multiple("x.cols", width, group);
-  check.matrix("x", arguments.x, rows, width);
-  check.matrix("entries", arguments.entries, rows, entry_bytes(arguments.format, width));
-  if (rows != 0 && width != 0) do_pack_entries(arguments);
+  checker("pack_entries").packing(arguments.x, arguments.entries, arguments.format);
+  if (arguments.x.rows != 0 && arguments.x.cols != 0) do_pack_entries(arguments);
+}
+
+void backend::rms_norm_entries(const rms_norm_entries_arguments& arguments) const {
+  const checker check("rms_norm_entries");
+  const auto [rows, width] = std::pair(arguments.norm.y.rows, arguments.norm.y.cols);
+  check.norm(arguments.norm);
+  if (rows == 0 || width == 0) return;
+  check.rotation(arguments.norm.y, width, arguments.positions, arguments.frequencies);
+  check.packing(arguments.norm.y, arguments.entries, arguments.format);
+  do_rms_norm_entries(arguments);
 }
 
 void backend::unpack_entries(const unpack_entries_arguments& arguments) const {

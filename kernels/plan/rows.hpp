@@ -11,6 +11,7 @@ inline constexpr std::uint32_t part_threads = 128;
 /// Largest grid, on every architecture.
 inline constexpr std::size_t grid_x_max = 0x7fffffff;
 inline constexpr std::size_t grid_y_max = 0xffff;
+inline constexpr std::size_t grid_z_max = 0xffff;
 
 struct parts_plan {
   std::uint32_t rows = 0;  ///< grid x

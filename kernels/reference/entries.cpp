@@ -119,6 +119,12 @@ void reference_backend::do_pack_entries(const pack_entries_arguments& arguments)
     encode_entry(arguments.format, arguments.x.row(row), arguments.entries.row_data(row));
 }
 
+void reference_backend::do_rms_norm_entries(const rms_norm_entries_arguments& arguments) const {
+  do_rms_norm(arguments.norm);
+  do_rope(arguments.rope_part());
+  do_pack_entries(arguments.pack_part());
+}
+
 void reference_backend::do_requantize_entries(const requantize_entries_arguments& arguments) const {
   matrix_buffer<bf16> x(arguments.codes.rows, arguments.codes.cols);
   do_unpack_entries({arguments.entries, x.view(), entry_format::fp8_e8m0_32});

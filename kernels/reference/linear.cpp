@@ -107,4 +107,18 @@ void reference_backend::do_linear_f32(const linear_f32_arguments& arguments) con
       arguments.y.row(row)[o] = static_cast<float>(dot(x.row(row), weight.row(o)));
 }
 
+void reference_backend::do_grouped_linear_fp8(const grouped_linear_fp8_arguments& arguments) const {
+  for (const linear_fp8_arguments& product : arguments.products) do_linear_fp8(product);
+}
+
+void reference_backend::do_grouped_linear_fp4(const grouped_linear_fp4_arguments& arguments) const {
+  for (const linear_fp4_arguments& product : arguments.products) do_linear_fp4(product);
+}
+
+void reference_backend::do_grouped_linear_fp8_weight_only(
+    const grouped_linear_fp8_weight_only_arguments& arguments) const {
+  for (const linear_fp8_weight_only_arguments& product : arguments.products)
+    do_linear_fp8_weight_only(product);
+}
+
 }  // namespace cedar::kernels::reference

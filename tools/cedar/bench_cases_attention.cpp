@@ -149,6 +149,29 @@ kernel_case pack_case(entry_format format, const char* name, std::size_t width, 
           }};
 }
 
+/// What becomes a row's entry of the window.
+kernel_case norm_entries_case(const model::model_config& c, std::size_t n) {
+  return {"rms_norm_entries", fmt::format("FP8 {}, {}", c.head_dim, rows_text(n)),
+          [=](bench_memory& memory, const kernels::backend&) -> kernel_call {
+            constexpr entry_format format = entry_format::fp8_e8m0_32;
+            const matrix_view<const bf16> x = memory.numbers(n, c.head_dim);
+            const auto weight = memory.numbers(1, c.head_dim);
+            const auto y = memory.zeros<bf16>(n, c.head_dim);
+            const auto entries =
+                memory.zeros<std::byte>(n, kernels::entry_bytes(format, c.head_dim));
+            const auto positions = memory.zeros<std::int32_t>(1, n);
+            const auto frequencies = memory.filled<float>(1, c.rope_dim / 2, 0.5F);
+            return {as_bytes(n * (2 * c.head_dim + entries.cols) + 2 * c.head_dim), 0, false,
+                    [=](const kernels::backend& with) {
+                      with.rms_norm_entries({{y, x, weight.row(0), 1e-6F},
+                                             positions.row(0),
+                                             frequencies.row(0),
+                                             entries,
+                                             format});
+                    }};
+          }};
+}
+
 /// What Engram's rows go through between table and projection.
 kernel_case requantize_case(std::size_t width, std::size_t n) {
   return {"requantize_entries", fmt::format("FP8 {}, {}", width, rows_text(n)),
@@ -171,6 +194,7 @@ void add_attention_cases(std::vector<kernel_case>& to, const model::model_config
     if (n > 64) continue;  // a row costs the same among more
     to.push_back(attention_case(c, n, 0));
     to.push_back(attention_case(c, n, c.index_topk));
+    to.push_back(norm_entries_case(c, n));
   }
   for (const std::size_t keys : sizes.entries) {
     to.push_back(scores_case(c, keys));

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "tools/cedar/bench_kernel_case.hpp"
 
@@ -105,6 +106,57 @@ kernel_case f32_case(const shape& s, std::size_t n) {
           }};
 }
 
+/// Experts of n rows each, side by side.
+kernel_case experts_case(const shape& s, std::size_t experts, std::size_t n) {
+  return {"grouped_linear_fp4", fmt::format("{} x {} each", experts, s.text(n)),
+          [=](bench_memory& memory, const kernels::backend& backend) -> kernel_call {
+            const auto x = quantised(memory, backend, n, s.k);
+            std::vector<kernels::linear_fp4_arguments> products(experts);
+            for (auto& each : products) each = {memory.zeros<bf16>(n, s.o), x, {}};
+            const std::size_t one = s.o * (s.k / 2 + s.k / 32) + n * (s.k + s.k / 32 + 2 * s.o);
+            return {as_bytes(experts * one), static_cast<double>(experts) * s.operations(n), true,
+                    [=, &memory](const kernels::backend& with) mutable {
+                      for (auto& each : products) each.weight = memory.next_fp4(s.o, s.k);
+                      with.grouped_linear_fp4({products});
+                    }};
+          }};
+}
+
+/// Two projections of the same rows.
+kernel_case pair_case(const shape& a, const shape& b, std::size_t n) {
+  return {"grouped_linear_fp8", fmt::format("{} + {}", a.what, b.text(n)),
+          [=](bench_memory& memory, const kernels::backend& backend) -> kernel_call {
+            const auto x = quantised(memory, backend, n, a.k);
+            const auto ya = memory.zeros<bf16>(n, a.o), yb = memory.zeros<bf16>(n, b.o);
+            const std::size_t o = a.o + b.o;
+            return {as_bytes(o * a.k + o / 32 * (a.k / 32) + n * (2 * (a.k + a.k / 32) + 2 * o)),
+                    a.operations(n) + b.operations(n), true,
+                    [=, &memory](const kernels::backend& with) {
+                      const kernels::linear_fp8_arguments products[] = {
+                          {ya, x, memory.next_fp8(a.o, a.k)}, {yb, x, memory.next_fp8(b.o, b.k)}};
+                      with.grouped_linear_fp8({products});
+                    }};
+          }};
+}
+
+/// The groups of wo_a, which have columns of their own.
+kernel_case groups_case(const shape& s, std::size_t groups, std::size_t n) {
+  return {"grouped_linear_fp8_weight_only", fmt::format("{} x {}", groups, s.text(n)),
+          [=](bench_memory& memory, const kernels::backend&) -> kernel_call {
+            const matrix_view<const bf16> x = memory.numbers(n, groups * s.k);
+            const auto y = memory.zeros<bf16>(n, groups * s.o);
+            std::vector<kernels::linear_fp8_weight_only_arguments> products(groups);
+            for (std::size_t g = 0; g < groups; ++g)
+              products[g] = {y.cols_from(g * s.o, s.o), x.cols_from(g * s.k, s.k), {}};
+            const std::size_t one = s.o * s.k + (s.o + 31) / 32 * (s.k / 32) + 2 * n * (s.k + s.o);
+            return {as_bytes(groups * one), static_cast<double>(groups) * s.operations(n), true,
+                    [=, &memory](const kernels::backend& with) mutable {
+                      for (auto& each : products) each.weight = memory.next_fp8(s.o, s.k);
+                      with.grouped_linear_fp8_weight_only({products});
+                    }};
+          }};
+}
+
 /// With the same product of binary32 by another library beside it where rows are many.
 kernel_case beside(kernel_case made, const shape& s, std::size_t n) {
   if (n > 1) made.product = product_shape{n, s.o, s.k};
@@ -125,7 +177,10 @@ void add_linear_cases(std::vector<kernel_case>& to, const model::model_config& c
     to.push_back(beside(fp4_case(square, n), square, n));
     to.push_back(beside(fp4_case(expert, n), expert, n));
     to.push_back(beside(fp4_case(expert_out, n), expert_out, n));
+    to.push_back(experts_case(expert, c.experts_per_token, n));
+    to.push_back(pair_case({c.q_rank, d, "wq_a"}, {c.head_dim, d, "wkv"}, n));
     to.push_back(weight_only_case({c.o_rank, heads_width / c.o_groups, "a group of wo_a"}, n));
+    to.push_back(groups_case({c.o_rank, heads_width / c.o_groups, "wo_a"}, c.o_groups, n));
     to.push_back(bf16_case(square, n));
     to.push_back(f32_case({c.routed_experts, d, "gate"}, n));
   }

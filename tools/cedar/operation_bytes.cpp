@@ -57,6 +57,27 @@ std::size_t bytes_of(const linear_bf16_arguments& a) {
 std::size_t bytes_of(const linear_f32_arguments& a) {
   return of(a.y) + of(a.x) + of(a.weight);
 }
+
+namespace {
+
+template <class Product>
+std::size_t bytes_of_all(std::span<const Product> products) {
+  std::size_t out = 0;
+  for (const Product& product : products) out += bytes_of(product);
+  return out;
+}
+
+}  // namespace
+
+std::size_t bytes_of(const grouped_linear_fp8_arguments& a) {
+  return bytes_of_all(a.products);
+}
+std::size_t bytes_of(const grouped_linear_fp4_arguments& a) {
+  return bytes_of_all(a.products);
+}
+std::size_t bytes_of(const grouped_linear_fp8_weight_only_arguments& a) {
+  return bytes_of_all(a.products);
+}
 std::size_t bytes_of(const hc_coefficients_arguments& a) {
   return of(a.streams) + of(a.fn) + of(a.pre) + of(a.post) + of(a.combine);
 }
@@ -75,6 +96,9 @@ std::size_t bytes_of(const rope_arguments& a) {
 }
 std::size_t bytes_of(const pack_entries_arguments& a) {
   return of(a.x) + of(a.entries);
+}
+std::size_t bytes_of(const rms_norm_entries_arguments& a) {
+  return of(a.norm.x) + of(a.norm.weight) + of(a.entries);
 }
 std::size_t bytes_of(const unpack_entries_arguments& a) {
   return of(a.entries) + of(a.x);

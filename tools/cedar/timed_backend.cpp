@@ -2,43 +2,10 @@
 
 #include <algorithm>
 
+#include "kernels/ops/operations.hpp"
 #include "tools/cedar/operation_bytes.hpp"
 
 namespace cedar::tools {
-
-// clang-format off
-/// All functions of kernels::backend.
-#define CEDAR_OPERATIONS(DO) \
-  DO(rms_norm) \
-  DO(quantize_fp8) \
-  DO(rms_norm_quantize) \
-  DO(linear_fp8) \
-  DO(linear_fp4) \
-  DO(linear_fp8_weight_only) \
-  DO(linear_bf16) \
-  DO(linear_f32) \
-  DO(hc_coefficients) \
-  DO(hc_collapse) \
-  DO(hc_expand) \
-  DO(hc_transition) \
-  DO(rope) \
-  DO(pack_entries) \
-  DO(unpack_entries) \
-  DO(requantize_entries) \
-  DO(compressor_pool) \
-  DO(index_scores) \
-  DO(attention) \
-  DO(gate_scores) \
-  DO(swiglu) \
-  DO(swiglu_quantize) \
-  DO(moe_combine) \
-  DO(engram_gate) \
-  DO(rope_2d) \
-  DO(full_attention) \
-  DO(gelu) \
-  DO(add)
-
-// clang-format on
 
 namespace {
 
@@ -114,7 +81,6 @@ void timed_backend::timed(std::size_t operation, const Arguments& arguments,
   }
 CEDAR_OPERATIONS(CEDAR_TIMED)
 #undef CEDAR_TIMED
-#undef CEDAR_OPERATIONS
 
 namespace {
 

@@ -60,12 +60,17 @@ class timed_backend final : public kernels::backend {
       const kernels::linear_fp8_weight_only_arguments& arguments) const override;
   void do_linear_bf16(const kernels::linear_bf16_arguments& arguments) const override;
   void do_linear_f32(const kernels::linear_f32_arguments& arguments) const override;
+  void do_grouped_linear_fp8(const kernels::grouped_linear_fp8_arguments& arguments) const override;
+  void do_grouped_linear_fp4(const kernels::grouped_linear_fp4_arguments& arguments) const override;
+  void do_grouped_linear_fp8_weight_only(
+      const kernels::grouped_linear_fp8_weight_only_arguments& arguments) const override;
   void do_hc_coefficients(const kernels::hc_coefficients_arguments& arguments) const override;
   void do_hc_collapse(const kernels::hc_collapse_arguments& arguments) const override;
   void do_hc_expand(const kernels::hc_expand_arguments& arguments) const override;
   void do_hc_transition(const kernels::hc_transition_arguments& arguments) const override;
   void do_rope(const kernels::rope_arguments& arguments) const override;
   void do_pack_entries(const kernels::pack_entries_arguments& arguments) const override;
+  void do_rms_norm_entries(const kernels::rms_norm_entries_arguments& arguments) const override;
   void do_unpack_entries(const kernels::unpack_entries_arguments& arguments) const override;
   void do_requantize_entries(const kernels::requantize_entries_arguments& arguments) const override;
   void do_compressor_pool(const kernels::compressor_pool_arguments& arguments) const override;

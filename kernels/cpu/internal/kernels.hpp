@@ -16,12 +16,17 @@ void linear_fp4(const linear_fp4_arguments& arguments, workers threads);
 void linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments, workers threads);
 void linear_bf16(const linear_bf16_arguments& arguments, workers threads);
 void linear_f32(const linear_f32_arguments& arguments, workers threads);
+void grouped_linear_fp8(const grouped_linear_fp8_arguments& arguments, workers threads);
+void grouped_linear_fp4(const grouped_linear_fp4_arguments& arguments, workers threads);
+void grouped_linear_fp8_weight_only(const grouped_linear_fp8_weight_only_arguments& arguments,
+                                    workers threads);
 void hc_coefficients(const hc_coefficients_arguments& arguments, workers threads);
 void hc_collapse(const hc_collapse_arguments& arguments, workers threads);
 void hc_expand(const hc_expand_arguments& arguments, workers threads);
 void hc_transition(const hc_transition_arguments& arguments, workers threads);
 void rope(const rope_arguments& arguments, workers threads);
 void pack_entries(const pack_entries_arguments& arguments, workers threads);
+void rms_norm_entries(const rms_norm_entries_arguments& arguments, workers threads);
 void unpack_entries(const unpack_entries_arguments& arguments, workers threads);
 void requantize_entries(const requantize_entries_arguments& arguments, workers threads);
 void compressor_pool(const compressor_pool_arguments& arguments, workers threads);

@@ -2,7 +2,9 @@
 // Grid: x over the rows, y over the groups of a row.
 #pragma once
 
+#include "kernels/cuda/device/norm_row.cuh"
 #include "kernels/cuda/device/packed.cuh"
+#include "kernels/cuda/device/rotation.cuh"
 #include "kernels/plan/rows.hpp"
 
 namespace cedar::kernels::cuda {
@@ -40,12 +42,11 @@ CEDAR_DEVICE void encode_group(const packed_format& of, std::uint8_t* entry, uns
   }
 }
 
-/// x [n, w] to entries of `of`.
-CEDAR_KERNEL(plan::part_threads)
-void pack(packed_format of, global_rows<const bf16> x, global_rows<std::uint8_t> entries) {
-  const unsigned group = own_group(), first = group * of.group;
-  if (first >= of.width) return;
-  const std::size_t row = block_index().x;
+/// Group `group` of row `row` of x [n, w] to its entry; it lies within the row.
+CEDAR_DEVICE void pack_group(const packed_format& of, const global_rows<const bf16>& x,
+                             const global_rows<std::uint8_t>& entries, std::size_t row,
+                             unsigned group) {
+  const unsigned first = group * of.group;
   const bf16* const from = x.at(row, first);
   std::uint8_t* const entry = entries.at(row, 0, entries.cols);
   const unsigned count = of.width - first < of.group ? of.width - first : of.group;
@@ -59,6 +60,32 @@ void pack(packed_format of, global_rows<const bf16> x, global_rows<std::uint8_t>
   float values[32];
   for (unsigned i = 0; i < of.group; ++i) values[i] = widen(from[i]);
   encode_group(of, entry, group, values);
+}
+
+/// x [n, w] to entries of `of`.
+CEDAR_KERNEL(plan::part_threads)
+void pack(packed_format of, global_rows<const bf16> x, global_rows<std::uint8_t> entries) {
+  const unsigned group = own_group();
+  if (group * of.group < of.width) pack_group(of, x, entries, block_index().x, group);
+}
+
+/// What normalise, rotate_ends and pack do to a row, by one block. Grid: x over the rows.
+CEDAR_KERNEL(sum_threads)
+void pack_normalised(norm_problem norm, global_array<const std::int32_t> positions,
+                     global_array<const float> frequencies, packed_format of,
+                     global_rows<std::uint8_t> entries) {
+  dynamic_shared shared;
+  const std::size_t row = block_index().x, pairs = frequencies.size;
+  normalise_row(shared.take<float>(sum_warps, "sums"), norm, row);
+  sync_block();
+  for (std::size_t pair = thread_index(); pair < pairs; pair += sum_threads) {
+    const std::size_t first = of.width - 2 * pairs + 2 * pair;
+    rotate(norm.y, row, first, first + 1, positions.load(row), frequencies.load(pair), false);
+  }
+  sync_block();
+  const global_rows<const bf16> rotated{norm.y.data, norm.y.rows, norm.y.cols, norm.y.stride};
+  for (unsigned group = thread_index(); group * of.group < of.width; group += sum_threads)
+    pack_group(of, rotated, entries, row, group);
 }
 
 /// Entries of `of` to x [n, w].

@@ -26,6 +26,57 @@ struct full_output {
   }
 };
 
+/// A layer, and what becomes of its sums.
+template <class Output>
+struct linear_product {
+  linear_operands in;
+  Output out;
+
+  /// Whether there is anything of it at `output` and `row`.
+  CEDAR_DEVICE bool has(unsigned output, unsigned row) const {
+    return output < in.weight.rows && row < in.rows.rows;
+  }
+};
+
+// ---- what a launch computes, by the grid's z --------------------------------------------------
+
+template <class Output>
+struct one_product {
+  linear_product<Output> product;
+
+  CEDAR_DEVICE const linear_product<Output>& at(unsigned) const { return product; }
+};
+
+template <class Arguments>
+CEDAR_DEVICE linear_product<half_output> product_of(const Arguments& arguments) {
+  return {operands_of(arguments), {rows_of(arguments.y), {}}};
+}
+
+/// Most products of carried_products: a row's experts.
+inline constexpr unsigned carried_products_max = 16;
+inline constexpr std::size_t parameter_bytes_max = 4096;  // on every architecture
+
+/// Several, in the parameters of the launch: nothing is to be fetched first.
+template <class Arguments>
+struct carried_products {
+  static_assert(carried_products_max * sizeof(Arguments) <= parameter_bytes_max);
+  Arguments all[carried_products_max];
+
+  CEDAR_DEVICE linear_product<half_output> at(unsigned index) const {
+    return product_of(all[index]);
+  }
+};
+
+/// More of them, where the caller has them.
+template <class Arguments>
+struct listed_products {
+  global_array<const Arguments> all;
+
+  CEDAR_DEVICE linear_product<half_output> at(unsigned index) const {
+    return product_of(all.at(index));
+  }
+};
+
 /// Row and output of sum `i` of a fragment, counted from the fragment's first.
 CEDAR_DEVICE unsigned fragment_row(unsigned i) {
   return lane_index() % 4 * 2 + i % 2;
@@ -124,11 +175,15 @@ class warp_ring {
   tile_place at_;
 };
 
-/// Grid: x over 16 outputs, y over 8 rows. Warps compute slices side by side; the block adds them
-/// in order.
-template <weight_format Weights, row_format Rows, class Output>
+/// Grid: x over 16 outputs, y over 8 rows, z over products. Warps compute slices side by side; the
+/// block adds them in order.
+template <weight_format Weights, row_format Rows, class Products>
 CEDAR_KERNEL(few_threads)
-void multiply_few(linear_operands in, Output out) {
+void multiply_few(Products products) {
+  const tile_place at{block_index().x * plan::few_outputs, block_index().y * plan::few_rows};
+  const auto& product = products.at(block_index().z);
+  if (!product.has(at.output, at.row)) return;
+  const linear_operands& in = product.in;
   using ring_type = warp_ring<Weights, Rows>;
   constexpr unsigned weight_bytes = few_stages * ring_type::weight_bytes;
   constexpr unsigned row_bytes = few_stages * ring_type::row_bytes;
@@ -140,7 +195,6 @@ void multiply_few(linear_operands in, Output out) {
   const auto scales = shared.take<float>(plan::few_warps * few_scales, "scales");
   const auto parts = shared.take<float>(plan::few_warps * few_tile, "parts");
   const unsigned warp = warp_index(), thread = thread_index();
-  const tile_place at{block_index().x * plan::few_outputs, block_index().y * plan::few_rows};
   const ring_type ring(
       {weights.part(warp * weight_bytes, weight_bytes), rows.part(warp * row_bytes, row_bytes),
        scales.part(warp * few_scales, weight_scales),
@@ -162,8 +216,8 @@ void multiply_few(linear_operands in, Output out) {
     sync_block();
   }
   if (thread < few_tile)
-    out.store(at.row + thread / plan::few_outputs, at.output + thread % plan::few_outputs,
-              sum.total);
+    product.out.store(at.row + thread / plan::few_outputs, at.output + thread % plan::few_outputs,
+                      sum.total);
 }
 
 // ---- many rows ------------------------------------------------------------------------------
@@ -252,12 +306,16 @@ class block_ring {
   chunk_walk ahead_;
 };
 
-/// Grid: x over 64 outputs, y over 64 rows. A warp has 16 outputs and all the rows.
-template <weight_format Weights, row_format Rows, class Output>
+/// Grid: x over 64 outputs, y over 64 rows, z over products. A warp has 16 outputs and all the
+/// rows.
+template <weight_format Weights, row_format Rows, class Products>
 CEDAR_KERNEL(many_threads)
-void multiply_many(linear_operands in, Output out) {
-  dynamic_shared shared;
+void multiply_many(Products products) {
   const tile_place at{block_index().x * plan::many_outputs, block_index().y * plan::many_rows};
+  const auto& product = products.at(block_index().z);
+  if (!product.has(at.output, at.row)) return;
+  const linear_operands& in = product.in;
+  dynamic_shared shared;
   block_ring<Weights, Rows> ring(
       {shared.take<std::uint8_t>(many_stages * tile_bytes<Weights>(plan::many_outputs), "weights"),
        shared.take<std::uint8_t>(many_stages * tile_bytes<Rows>(plan::many_rows), "rows"),
@@ -281,8 +339,8 @@ void multiply_many(linear_operands in, Output out) {
   const unsigned output = at.output + warp_index() * plan::few_outputs;
   for (unsigned t = 0; t < many_fragments; ++t)
     for (unsigned i = 0; i < 4; ++i)
-      out.store(at.row + 8 * t + fragment_row(i), output + fragment_output(i),
-                sums.ordered[t][i].total);
+      product.out.store(at.row + 8 * t + fragment_row(i), output + fragment_output(i),
+                        sums.ordered[t][i].total);
 }
 
 }  // namespace cedar::kernels::cuda

@@ -8,6 +8,7 @@
 #include "kernels/cuda/device/formats.cuh"
 #include "kernels/cuda/device/sum_order.cuh"
 #include "kernels/cuda/device/views.cuh"
+#include "kernels/ops/arguments.hpp"
 
 namespace cedar::kernels::cuda {
 
@@ -24,6 +25,30 @@ struct linear_operands {
   unsigned outputs_per_scale;
   sum_order order;
 };
+
+/// Outputs that share a scale, of FP8 weights.
+inline constexpr unsigned outputs_per_fp8_scale = 32;
+
+CEDAR_ANYWHERE linear_operands operands_of(const linear_fp8_arguments& of) {
+  return {bytes_of(of.weight.codes),
+          bytes_of(of.weight.scales),
+          bytes_of(of.x.codes),
+          bytes_of(of.x.scales),
+          outputs_per_fp8_scale,
+          {static_cast<unsigned>(of.x.codes.cols), static_cast<unsigned>(of.segments)}};
+}
+CEDAR_ANYWHERE linear_operands operands_of(const linear_fp4_arguments& of) {
+  return {bytes_of(of.weight.codes),
+          bytes_of(of.weight.scales),
+          bytes_of(of.x.codes),
+          bytes_of(of.x.scales),
+          1,
+          {static_cast<unsigned>(of.x.codes.cols), static_cast<unsigned>(of.segments)}};
+}
+CEDAR_ANYWHERE linear_operands operands_of(const linear_fp8_weight_only_arguments& of) {
+  return {bytes_of(of.weight.codes), bytes_of(of.weight.scales),        bytes_of(of.x), {},
+          outputs_per_fp8_scale,     {static_cast<unsigned>(of.x.cols)}};
+}
 
 enum class weight_format : std::uint8_t { e4m3, e2m1, bf16 };
 enum class row_format : std::uint8_t { e4m3, bf16 };

@@ -37,20 +37,21 @@ struct global_array {
   T* data = nullptr;
   std::size_t size = 0;
 
-  CEDAR_DEVICE T load(std::size_t index) const {
+  CEDAR_DEVICE T load(std::size_t index) const { return at(index); }
+  CEDAR_DEVICE T& at(std::size_t index) const {
     require_within(index, size, "element");
     return data[index];
   }
 };
 
 template <class T>
-global_rows<T> rows_of(const matrix_view<T>& view) {
+CEDAR_ANYWHERE global_rows<T> rows_of(const matrix_view<T>& view) {
   return {view.data, view.rows, view.cols, view.stride};
 }
 
 /// The same memory as bytes.
 template <class T>
-global_rows<const std::uint8_t> bytes_of(const matrix_view<const T>& view) {
+CEDAR_ANYWHERE global_rows<const std::uint8_t> bytes_of(const matrix_view<const T>& view) {
   return {reinterpret_cast<const std::uint8_t*>(view.data), view.rows, view.cols * sizeof(T),
           view.stride * sizeof(T)};
 }

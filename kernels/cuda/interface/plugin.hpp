@@ -42,7 +42,7 @@ struct plugin {
 };
 
 /// Raised whenever this header changes.
-inline constexpr std::uint32_t plugin_version = 2;
+inline constexpr std::uint32_t plugin_version = 3;
 inline constexpr const char* plugin_file = "cedar-cuda.so";
 /// Of type plugin_function, C linkage.
 inline constexpr const char* plugin_symbol = "cedar_cuda_plugin";

@@ -34,6 +34,10 @@ class cuda_backend : public backend {
   void do_linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments) const override;
   void do_linear_bf16(const linear_bf16_arguments& arguments) const override;
   void do_linear_f32(const linear_f32_arguments& arguments) const override;
+  void do_grouped_linear_fp8(const grouped_linear_fp8_arguments& arguments) const override;
+  void do_grouped_linear_fp4(const grouped_linear_fp4_arguments& arguments) const override;
+  void do_grouped_linear_fp8_weight_only(
+      const grouped_linear_fp8_weight_only_arguments& arguments) const override;
   void do_gate_scores(const gate_scores_arguments& arguments) const override;
   void do_swiglu(const swiglu_arguments& arguments) const override;
   void do_swiglu_quantize(const swiglu_quantize_arguments& arguments) const override;
@@ -44,6 +48,7 @@ class cuda_backend : public backend {
   void do_hc_transition(const hc_transition_arguments& arguments) const override;
   void do_rope(const rope_arguments& arguments) const override;
   void do_pack_entries(const pack_entries_arguments& arguments) const override;
+  void do_rms_norm_entries(const rms_norm_entries_arguments& arguments) const override;
   void do_unpack_entries(const unpack_entries_arguments& arguments) const override;
   void do_requantize_entries(const requantize_entries_arguments& arguments) const override;
   void do_compressor_pool(const compressor_pool_arguments& arguments) const override;

@@ -1,6 +1,7 @@
 #include "kernels/cuda/device/entries.cuh"
 
 #include "kernels/cuda/launch/cuda_backend.hpp"
+#include "kernels/cuda/launch/internal/norms.hpp"
 #include "kernels/cuda/launch/internal/parts.hpp"
 
 namespace cedar::kernels::cuda {
@@ -22,6 +23,15 @@ void cuda_backend::do_pack_entries(const pack_entries_arguments& arguments) cons
   const packed_format of = packed_format_of(arguments.format, arguments.x.cols);
   launch(entry_shape("pack", arguments.x.rows, of), stream_, pack, of, rows_of(arguments.x),
          writable_bytes(arguments.entries));
+}
+
+void cuda_backend::do_rms_norm_entries(const rms_norm_entries_arguments& arguments) const {
+  const rms_norm_arguments& norm = arguments.norm;
+  launch({"pack_normalised", {static_cast<unsigned>(norm.x.rows)}, sum_threads, sum_shared_bytes},
+         stream_, pack_normalised, norm_problem_of(norm, {}),
+         global_array<const std::int32_t>{arguments.positions.data(), arguments.positions.size()},
+         global_array<const float>{arguments.frequencies.data(), arguments.frequencies.size()},
+         packed_format_of(arguments.format, norm.x.cols), writable_bytes(arguments.entries));
 }
 
 void cuda_backend::do_unpack_entries(const unpack_entries_arguments& arguments) const {

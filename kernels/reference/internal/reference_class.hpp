@@ -20,6 +20,10 @@ class reference_backend final : public backend {
   void do_linear_fp8_weight_only(const linear_fp8_weight_only_arguments& arguments) const override;
   void do_linear_bf16(const linear_bf16_arguments& arguments) const override;
   void do_linear_f32(const linear_f32_arguments& arguments) const override;
+  void do_grouped_linear_fp8(const grouped_linear_fp8_arguments& arguments) const override;
+  void do_grouped_linear_fp4(const grouped_linear_fp4_arguments& arguments) const override;
+  void do_grouped_linear_fp8_weight_only(
+      const grouped_linear_fp8_weight_only_arguments& arguments) const override;
   // streams.cpp
   void do_hc_coefficients(const hc_coefficients_arguments& arguments) const override;
   void do_hc_collapse(const hc_collapse_arguments& arguments) const override;
@@ -29,6 +33,7 @@ class reference_backend final : public backend {
   // entries.cpp
   void do_quantize_fp8(const quantize_fp8_arguments& arguments) const override;
   void do_pack_entries(const pack_entries_arguments& arguments) const override;
+  void do_rms_norm_entries(const rms_norm_entries_arguments& arguments) const override;
   void do_unpack_entries(const unpack_entries_arguments& arguments) const override;
   void do_requantize_entries(const requantize_entries_arguments& arguments) const override;
   // attention.cpp

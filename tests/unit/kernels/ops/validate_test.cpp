@@ -29,12 +29,19 @@ class counting_backend final : public backend {
   }
   void do_linear_bf16(const linear_bf16_arguments&) const override { ++calls; }
   void do_linear_f32(const linear_f32_arguments&) const override { ++calls; }
+  void do_grouped_linear_fp8(const grouped_linear_fp8_arguments&) const override { ++calls; }
+  void do_grouped_linear_fp4(const grouped_linear_fp4_arguments&) const override { ++calls; }
+  void do_grouped_linear_fp8_weight_only(
+      const grouped_linear_fp8_weight_only_arguments&) const override {
+    ++calls;
+  }
   void do_hc_coefficients(const hc_coefficients_arguments&) const override { ++calls; }
   void do_hc_collapse(const hc_collapse_arguments&) const override { ++calls; }
   void do_hc_expand(const hc_expand_arguments&) const override { ++calls; }
   void do_hc_transition(const hc_transition_arguments&) const override { ++calls; }
   void do_rope(const rope_arguments&) const override { ++calls; }
   void do_pack_entries(const pack_entries_arguments&) const override { ++calls; }
+  void do_rms_norm_entries(const rms_norm_entries_arguments&) const override { ++calls; }
   void do_unpack_entries(const unpack_entries_arguments&) const override { ++calls; }
   void do_requantize_entries(const requantize_entries_arguments&) const override { ++calls; }
   void do_compressor_pool(const compressor_pool_arguments&) const override { ++calls; }
@@ -167,6 +174,47 @@ BOOST_AUTO_TEST_CASE(checks_linear_fp4) {
         "linear_fp4: weight.scales: 2 rows instead of 33"},
        {[&](auto& a) { a.segments = 4; }, "linear_fp4: x.codes.cols: 64, not a multiple of 128"}}}
       .check();
+}
+
+BOOST_AUTO_TEST_CASE(checks_every_product_of_a_group) {
+  arena& m = memory();
+  const linear_fp8_arguments fp8{m.h(3, 33), {m.b(3, 64), m.b(3, 2)}, {m.b(33, 64), m.b(2, 2)}, 1};
+  const linear_fp4_arguments fp4{m.h(3, 33), {m.b(3, 64), m.b(3, 2)}, {m.b(33, 32), m.b(33, 2)}, 1};
+  const linear_fp8_weight_only_arguments plain{m.h(3, 33), m.h(3, 64), {m.b(33, 64), m.b(2, 2)}};
+  std::vector fp8s(3, fp8), bad_fp8s = fp8s;
+  std::vector fp4s(2, fp4), bad_fp4s = fp4s;
+  std::vector plains(2, plain), bad_plains = plains;
+  bad_fp8s[2].y = m.h(3, 32);
+  bad_fp4s[1].segments = 4;
+  bad_plains[0].weight.scales = m.b(1, 2);
+  contract<grouped_linear_fp8_arguments>{
+      &backend::grouped_linear_fp8,
+      {fp8s},
+      {{[&](auto& a) { a.products = bad_fp8s; },
+        "grouped_linear_fp8: products[2].y: 32 columns instead of 33"}}}
+      .check();
+  contract<grouped_linear_fp4_arguments>{
+      &backend::grouped_linear_fp4,
+      {fp4s},
+      {{[&](auto& a) { a.products = bad_fp4s; },
+        "grouped_linear_fp4: products[1].x.codes.cols: 64, not a multiple of 128"}}}
+      .check();
+  contract<grouped_linear_fp8_weight_only_arguments>{
+      &backend::grouped_linear_fp8_weight_only,
+      {plains},
+      {{[&](auto& a) { a.products = bad_plains; },
+        "grouped_linear_fp8_weight_only: products[0].weight.scales: 1 rows instead of 2"}}}
+      .check();
+}
+
+BOOST_AUTO_TEST_CASE(a_group_without_rows_is_no_call) {
+  arena& m = memory();
+  const counting_backend counting;
+  const std::vector<linear_fp4_arguments> none(
+      2, {m.h(0, 33), {m.b(0, 64), m.b(0, 2)}, {m.b(33, 32), m.b(33, 2)}, 1});
+  counting.grouped_linear_fp4({none});
+  counting.grouped_linear_fp4({});
+  BOOST_TEST(counting.calls == 0);
 }
 
 BOOST_AUTO_TEST_CASE(checks_the_linears_with_unquantised_activations) {
@@ -320,6 +368,23 @@ BOOST_AUTO_TEST_CASE(checks_rope) {
 
 BOOST_AUTO_TEST_CASE(checks_entries) {
   arena& m = memory();
+  const std::vector<std::int32_t> positions(3);
+  contract<rms_norm_entries_arguments>{
+      &backend::rms_norm_entries,
+      {{m.h(3, 64), m.h(3, 64), m.hs(64), 1e-20F},
+       positions,
+       m.fs(8),
+       {m.raw_out(), 3, 66},
+       entry_format::fp8_e8m0_32},
+      {{[&](auto& a) { a.norm.weight = m.hs(63); },
+        "rms_norm_entries: weight: 63 elements instead of 64"},
+       {[&](auto& a) { a.positions = a.positions.first(2); },
+        "rms_norm_entries: positions: 2 elements instead of 3"},
+       {[&](auto& a) { a.frequencies = m.fs(33); },
+        "rms_norm_entries: 2 * frequencies.size(): 66, more than 64"},
+       {[&](auto& a) { a.entries.cols = 67; },
+        "rms_norm_entries: entries: 67 columns instead of 66"}}}
+      .check();
   contract<pack_entries_arguments>{
       &backend::pack_entries,
       {m.h(3, 48), {m.raw_out(), 3, 27}, entry_format::fp4_e4m3_16},

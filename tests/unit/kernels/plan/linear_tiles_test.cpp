@@ -36,6 +36,28 @@ BOOST_AUTO_TEST_CASE(few_rows_read_weights_once) {
   BOOST_TEST(choose_linear(many_rows, 5120).row_blocks == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_group_covers_its_largest_layers) {
+  linear_group group;
+  group.add(3, 2048);
+  group.add(0, 64);
+  group.add(8, 512);
+  const linear_grid grid = group.grid();
+  BOOST_TEST(grid.few);
+  BOOST_TEST(grid.products == 3U);
+  BOOST_TEST(grid.row_blocks == 1U);
+  BOOST_TEST(grid.output_blocks == 2048U / few_outputs);
+}
+
+BOOST_AUTO_TEST_CASE(one_expert_in_four_may_have_rows_for_two_blocks) {
+  for (const std::size_t others : {3U, 2U}) {
+    linear_group group;
+    for (std::size_t i = 0; i < others; ++i) group.add(1, 2048);
+    group.add(few_rows + 1, 2048);
+    BOOST_TEST(group.grid().few == (others == 3));
+    BOOST_TEST(group.grid().row_blocks == (others == 3 ? 2U : 1U));
+  }
+}
+
 /// A decode step of the released width keeps all multiprocessors of an H200 (132) busy.
 BOOST_AUTO_TEST_CASE(a_row_of_released_width_fills_a_device) {
   BOOST_TEST(choose_linear(1, 5120).output_blocks >= 132U);

@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(with_a_library_of_something_else) {
 }
 
 BOOST_AUTO_TEST_CASE(with_a_module_of_another_build) {
-  expect(CEDAR_OLD_MODULE, errc::mismatch, "is of another build (version 0, needed is 2)");
+  expect(CEDAR_OLD_MODULE, errc::mismatch, "is of another build (version 0, needed is 3)");
 }
 
 BOOST_AUTO_TEST_CASE(with_the_module_of_this_build) {

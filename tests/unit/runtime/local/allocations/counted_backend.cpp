@@ -1,5 +1,6 @@
 #include "tests/unit/runtime/local/allocations/counted_backend.hpp"
 
+#include "kernels/ops/operations.hpp"
 #include "tests/unit/runtime/local/allocations/counting_allocator.hpp"
 
 namespace cedar::test {
@@ -19,34 +20,7 @@ class counted_backend final : public kernels::backend {
     inner_.operation(arguments);                                                        \
     log_.calls.push_back({#operation, before, allocations()});                          \
   }
-  CEDAR_COUNTED(rms_norm)
-  CEDAR_COUNTED(quantize_fp8)
-  CEDAR_COUNTED(rms_norm_quantize)
-  CEDAR_COUNTED(linear_fp8)
-  CEDAR_COUNTED(linear_fp4)
-  CEDAR_COUNTED(linear_fp8_weight_only)
-  CEDAR_COUNTED(linear_bf16)
-  CEDAR_COUNTED(linear_f32)
-  CEDAR_COUNTED(hc_coefficients)
-  CEDAR_COUNTED(hc_collapse)
-  CEDAR_COUNTED(hc_expand)
-  CEDAR_COUNTED(hc_transition)
-  CEDAR_COUNTED(rope)
-  CEDAR_COUNTED(pack_entries)
-  CEDAR_COUNTED(unpack_entries)
-  CEDAR_COUNTED(requantize_entries)
-  CEDAR_COUNTED(compressor_pool)
-  CEDAR_COUNTED(index_scores)
-  CEDAR_COUNTED(attention)
-  CEDAR_COUNTED(gate_scores)
-  CEDAR_COUNTED(swiglu)
-  CEDAR_COUNTED(swiglu_quantize)
-  CEDAR_COUNTED(moe_combine)
-  CEDAR_COUNTED(engram_gate)
-  CEDAR_COUNTED(rope_2d)
-  CEDAR_COUNTED(full_attention)
-  CEDAR_COUNTED(gelu)
-  CEDAR_COUNTED(add)
+  CEDAR_OPERATIONS(CEDAR_COUNTED)
 #undef CEDAR_COUNTED
 
   const kernels::backend& inner_;
