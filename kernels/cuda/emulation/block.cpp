@@ -16,6 +16,7 @@ constexpr unsigned block_threads_max = 1024;
 constexpr std::size_t block_shared_bytes_max = 227 << 10;  // sm_90 and sm_100
 
 thread_local block_runner* running = nullptr;
+thread_local std::uint64_t grids = 0;
 
 std::string text_of(const access_verdict& verdict, const shared_place& array, bool write) {
   const std::size_t index = (verdict.byte - array.offset) / array.element_bytes;
@@ -45,6 +46,10 @@ void judge(const access_verdict& verdict, const shared_place& array, bool write,
 
 }  // namespace
 
+std::uint64_t grids_run() noexcept {
+  return grids;
+}
+
 block_runner& runner() {
   if (running == nullptr) throw fault("device code runs outside of a launch");
   return *running;
@@ -57,6 +62,8 @@ void run_grid(const launch_shape& shape, const std::function<void()>& body) {
   CEDAR_REQUIRE(shape.shared_bytes <= block_shared_bytes_max,
                 std::string(shape.kernel) + ": more shared memory than a block may have");
   CEDAR_REQUIRE(running == nullptr, "a kernel launches a kernel");
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
+  ++grids;
   static thread_local std::unique_ptr<block_runner> own;
   if (own == nullptr) own = std::make_unique<block_runner>();
   struct ends_running {

@@ -22,6 +22,9 @@ namespace cedar::kernels::cuda::emulation {
 /// Runs `body` once for every thread of every block. Throws fault, or what `body` throws.
 void run_grid(const launch_shape& shape, const std::function<void()>& body);
 
+/// Grids of at least one block that the calling thread has run so far.
+std::uint64_t grids_run() noexcept;
+
 /// What the functions of platform.hpp ask about the running thread. All of them may only be called
 /// from within run_grid's body, and throw a fault otherwise.
 unsigned current_thread();

@@ -4,6 +4,7 @@
 
 #include "kernels/base/check.hpp"
 #include "kernels/cuda/launch/cuda_backend.hpp"
+#include "kernels/cuda/launch/internal/norms.hpp"
 #include "kernels/cuda/launch/internal/parts.hpp"
 
 namespace cedar::kernels::cuda {
@@ -15,26 +16,40 @@ void require_streams(std::size_t count) {
                                           std::to_string(streams_max));
 }
 
+coefficients_problem problem_of(const hc_coefficients_arguments& arguments) {
+  return {rows_of(arguments.streams),
+          rows_of(arguments.fn),
+          {arguments.base.data(), arguments.base.size()},
+          {arguments.scale.data(), arguments.scale.size()},
+          static_cast<unsigned>(arguments.iterations),
+          arguments.epsilon,
+          arguments.rms_epsilon,
+          rows_of(arguments.pre),
+          rows_of(arguments.post),
+          rows_of(arguments.combine)};
+}
+
+expand_problem problem_of(const hc_expand_arguments& arguments) {
+  return {rows_of(arguments.out), rows_of(arguments.streams), rows_of(arguments.y),
+          rows_of(arguments.post), rows_of(arguments.combine)};
+}
+
+/// For a kernel with `blocks` blocks of a sum for each row.
+launch_shape sums_shape(const char* kernel, std::size_t rows, std::size_t blocks) {
+  return {kernel,
+          {static_cast<unsigned>(rows), static_cast<unsigned>(blocks)},
+          sum_threads,
+          sum_shared_bytes};
+}
+
 }  // namespace
 
 void cuda_backend::do_hc_coefficients(const hc_coefficients_arguments& arguments) const {
   require_streams(arguments.pre.cols);
-  const coefficients_problem problem{rows_of(arguments.streams),
-                                     rows_of(arguments.fn),
-                                     {arguments.base.data(), arguments.base.size()},
-                                     {arguments.scale.data(), arguments.scale.size()},
-                                     static_cast<unsigned>(arguments.iterations),
-                                     arguments.epsilon,
-                                     arguments.rms_epsilon,
-                                     rows_of(arguments.pre),
-                                     rows_of(arguments.post),
-                                     rows_of(arguments.combine)};
-  const auto rows = static_cast<unsigned>(arguments.streams.rows);
-  const auto outputs = static_cast<unsigned>(arguments.fn.rows);
-  launch({"mix_products", {rows, outputs}, sum_threads, sum_shared_bytes}, stream_, mix_products,
-         problem);
-  launch({"mix_coefficients", {rows}, sum_threads, sum_shared_bytes}, stream_, mix_coefficients,
-         problem);
+  const coefficients_problem problem = problem_of(arguments);
+  const std::size_t rows = arguments.streams.rows;
+  launch(sums_shape("mix_products", rows, arguments.fn.rows), stream_, mix_products, problem);
+  launch(sums_shape("mix_coefficients", rows, 1), stream_, mix_coefficients, problem);
 }
 
 void cuda_backend::do_hc_collapse(const hc_collapse_arguments& arguments) const {
@@ -45,15 +60,18 @@ void cuda_backend::do_hc_collapse(const hc_collapse_arguments& arguments) const 
 void cuda_backend::do_hc_expand(const hc_expand_arguments& arguments) const {
   require_streams(arguments.post.cols);
   launch(parts_shape("expand", arguments.y.rows, arguments.y.cols), stream_, expand,
-         rows_of(arguments.out), rows_of(arguments.streams), rows_of(arguments.y),
-         rows_of(arguments.post), rows_of(arguments.combine));
+         problem_of(arguments));
 }
 
 void cuda_backend::do_hc_transition(const hc_transition_arguments& arguments) const {
-  do_hc_expand(arguments.expand);
-  do_hc_collapse(arguments.collapse_part());
-  do_rms_norm_quantize(arguments.norm_part());
-  do_hc_coefficients(arguments.coefficients_part());
+  require_streams(arguments.pre.cols);
+  const coefficients_problem problem = problem_of(arguments.coefficients_part());
+  const std::size_t rows = arguments.x.rows;
+  launch(parts_shape("expand_and_collapse", rows, arguments.x.cols), stream_, expand_and_collapse,
+         problem_of(arguments.expand), rows_of(arguments.x), rows_of(arguments.pre));
+  launch(sums_shape("normalise_and_mix", rows, arguments.fn.rows + 1), stream_, normalise_and_mix,
+         norm_problem_of(arguments.norm_part()), problem);
+  launch(sums_shape("mix_coefficients", rows, 1), stream_, mix_coefficients, problem);
 }
 
 }  // namespace cedar::kernels::cuda
