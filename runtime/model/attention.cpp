@@ -16,20 +16,19 @@ std::size_t column_segments(std::size_t k) {
   return k % (4 * 32) == 0 ? 4 : 1;
 }
 
-/// Rows [first, first + z.cols) of wo_a times x. Scales belong to blocks of 32 rows of the whole
-/// matrix: a group that begins inside a block is computed from the block's first row on.
-void project_group(const context& c, const kernels::fp8_weight_view& wo_a, std::size_t first,
-                   matrix_view<const bf16> x, matrix_view<bf16> z) {
+/// A group's part of wo_a, from the whole block of 32 rows on that its first row lies in: scales
+/// belong to such blocks.
+struct output_group {
+  std::size_t skipped = 0;  ///< rows before the group's first
+  kernels::fp8_weight_view weight;
+};
+
+output_group group_of(const kernels::fp8_weight_view& wo_a, std::size_t first, std::size_t rank) {
   const std::size_t skipped = first % 32;
-  const std::size_t rows = skipped + z.cols;
-  const kernels::fp8_weight_view group{
-      wo_a.codes.rows_from(first - skipped, rows),
-      wo_a.scales.rows_from((first - skipped) / 32, (rows + 31) / 32)};
-  if (skipped == 0) return c.kernels.linear_fp8_weight_only({z, x, group});
-  const auto whole = c.scratch.take<bf16>(x.rows, rows);
-  c.kernels.linear_fp8_weight_only({whole, x, group});
-  for (std::size_t row = 0; row < x.rows; ++row)
-    std::ranges::copy(whole.row(row).subspan(skipped), z.row_data(row));
+  const std::size_t rows = skipped + rank;
+  return {skipped,
+          {wo_a.codes.rows_from(first - skipped, rows),
+           wo_a.scales.rows_from((first - skipped) / 32, (rows + 31) / 32)}};
 }
 
 /// z_g = wo_a[g] * o_g for every output group, side by side: [n, groups * rank].
@@ -39,18 +38,39 @@ matrix_view<bf16> project_groups(const context& c, const kernels::fp8_weight_vie
   const std::size_t rank = c.config.o_rank;
   const std::size_t width = o.cols / groups;
   const auto z = c.scratch.take<bf16>(o.rows, groups * rank);
-  for (std::size_t g = 0; g < groups; ++g)
-    project_group(c, wo_a, g * rank, o.cols_from(g * width, width), z.cols_from(g * rank, rank));
+  const auto products = c.scratch.take<kernels::linear_fp8_weight_only_arguments>(1, groups).row(0);
+  for (std::size_t g = 0; g < groups; ++g) {
+    const output_group group = group_of(wo_a, g * rank, rank);
+    const auto to = group.skipped == 0 ? z.cols_from(g * rank, rank)
+                                       : c.scratch.take<bf16>(o.rows, group.skipped + rank);
+    products[g] = {to, o.cols_from(g * width, width), group.weight};
+  }
+  c.kernels.grouped_linear_fp8_weight_only({products});
+  for (std::size_t g = 0; g < groups; ++g) {
+    const matrix_view<bf16>& from = products[g].y;
+    if (from.cols == rank) continue;
+    for (std::size_t row = 0; row < o.rows; ++row)
+      std::ranges::copy(from.row(row).last(rank), z.row_data(row) + g * rank);
+  }
   return z;
 }
 
 }  // namespace
 
-projected_query project_query(const context& c, const attention_weights& weights,
-                              const quantized_rows& x, std::uint32_t ratio) {
+projected_input project_input(const context& c, const attention_weights& weights,
+                              const quantized_rows& x) {
   const std::size_t n = c.rows();
-  const auto bottleneck = c.scratch.take<bf16>(n, c.config.q_rank);
-  c.kernels.linear_fp8({bottleneck, x, weights.wq_a});
+  const projected_input out{c.scratch.take<bf16>(n, c.config.q_rank),
+                            c.scratch.take<bf16>(n, c.config.head_dim)};
+  const kernels::linear_fp8_arguments products[] = {{out.query, x, weights.wq_a},
+                                                    {out.latent, x, weights.wkv}};
+  c.kernels.grouped_linear_fp8({products});
+  return out;
+}
+
+projected_query project_query(const context& c, const attention_weights& weights,
+                              matrix_view<const bf16> bottleneck, std::uint32_t ratio) {
+  const std::size_t n = c.rows();
   projected_query out{c.scratch.take<bf16>(n, c.config.q_rank),
                       c.scratch.take<bf16>(n, std::size_t{c.config.heads} * c.config.head_dim)};
   const quantized_rows quantized = take_quantized(c.scratch, n, c.config.q_rank);
@@ -63,18 +83,24 @@ projected_query project_query(const context& c, const attention_weights& weights
 }
 
 matrix_view<std::byte> make_window_entries(const context& c, const attention_weights& weights,
-                                           const quantized_rows& x, std::uint32_t ratio) {
-  const std::size_t n = c.rows();
-  const std::size_t width = c.config.head_dim;
-  const auto projected = c.scratch.take<bf16>(n, width);
-  c.kernels.linear_fp8({projected, x, weights.wkv});
-  const auto latent = c.scratch.take<bf16>(n, width);
-  c.kernels.rms_norm({latent, projected, weights.kv_norm, c.config.rms_epsilon});
-  c.kernels.rope({latent, width, c.positions, c.rotary.of_ratio(ratio)});
+                                           matrix_view<const bf16> latent, std::uint32_t ratio) {
+  constexpr entry_format format = entry_format::fp8_e8m0_32;
+  const auto rotated = c.scratch.take<bf16>(latent.rows, latent.cols);
   const auto entries =
-      c.scratch.take<std::byte>(n, kernels::entry_bytes(entry_format::fp8_e8m0_32, width));
-  c.kernels.pack_entries({latent, entries, entry_format::fp8_e8m0_32});
+      c.scratch.take<std::byte>(latent.rows, kernels::entry_bytes(format, latent.cols));
+  c.kernels.rms_norm_entries({{rotated, latent, weights.kv_norm, c.config.rms_epsilon},
+                              c.positions,
+                              c.rotary.of_ratio(ratio),
+                              entries,
+                              format});
   return entries;
+}
+
+matrix_view<std::byte> make_window_entries(const context& c, const attention_weights& weights,
+                                           const quantized_rows& x, std::uint32_t ratio) {
+  const auto latent = c.scratch.take<bf16>(c.rows(), c.config.head_dim);
+  c.kernels.linear_fp8({latent, x, weights.wkv});
+  return make_window_entries(c, weights, matrix_view<const bf16>(latent), ratio);
 }
 
 matrix_view<bf16> attend(const context& c, std::uint32_t layer, const attention_weights& weights,

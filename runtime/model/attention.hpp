@@ -16,11 +16,28 @@ struct projected_query {
   kernels::matrix_view<kernels::bf16> q;  ///< [n, H*hd], rotated
 };
 
-/// `x`: the sublayer's input, quantised.
-projected_query project_query(const context& c, const attention_weights& weights,
-                              const quantized_rows& x, std::uint32_t ratio);
+/// What queries and window entries are made of, before their norms.
+struct projected_input {
+  kernels::matrix_view<kernels::bf16> query;  ///< [n, q_rank]
+  kernels::matrix_view<kernels::bf16> latent;  ///< [n, hd]
+};
 
-/// The rows' own window entries, packed: [n, entry_bytes(fp8_e8m0_32, hd)].
+/// `x`: the sublayer's input, quantised.
+projected_input project_input(const context& c, const attention_weights& weights,
+                              const quantized_rows& x);
+
+/// `bottleneck` [n, q_rank]: projected_input's query.
+projected_query project_query(const context& c, const attention_weights& weights,
+                              kernels::matrix_view<const kernels::bf16> bottleneck,
+                              std::uint32_t ratio);
+
+/// The rows' own window entries, packed: [n, entry_bytes(fp8_e8m0_32, hd)]. `latent` [n, hd]:
+/// projected_input's.
+kernels::matrix_view<std::byte> make_window_entries(
+    const context& c, const attention_weights& weights,
+    kernels::matrix_view<const kernels::bf16> latent, std::uint32_t ratio);
+
+/// The same of rows that have no query. `x` as project_input() takes it.
 kernels::matrix_view<std::byte> make_window_entries(const context& c,
                                                     const attention_weights& weights,
                                                     const quantized_rows& x, std::uint32_t ratio);

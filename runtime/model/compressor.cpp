@@ -49,11 +49,13 @@ matrix_view<std::byte> make_index_keys(const context& c, const indexer_weights& 
   const auto projected = c.scratch.take<bf16>(latents.rows, width);
   c.kernels.linear_bf16({projected, latents, *indexer.wk});
   const auto keys = c.scratch.take<bf16>(latents.rows, width);
-  c.kernels.rms_norm({keys, projected, indexer.k_norm, c.config.rms_epsilon});
-  c.kernels.rope({keys, width, first_positions, c.rotary.compressed});
   const auto packed =
       c.scratch.take<std::byte>(latents.rows, kernels::entry_bytes(index_entry_format, width));
-  c.kernels.pack_entries({keys, packed, index_entry_format});
+  c.kernels.rms_norm_entries({{keys, projected, indexer.k_norm, c.config.rms_epsilon},
+                              first_positions,
+                              c.rotary.compressed,
+                              packed,
+                              index_entry_format});
   return packed;
 }
 

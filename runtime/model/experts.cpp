@@ -10,41 +10,45 @@ using kernels::matrix_view;
 
 namespace {
 
-/// One routed expert over its rows x [m, d]: y [m, d].
-void run_expert(const expert_context& c, const expert_weights& expert,
-                const kernels::fp8_rows_view& x, std::span<const float> route_weights,
-                matrix_view<bf16> y) {
-  const kernels::arena::mark scope(c.scratch);
-  const expert_halves both = take_halves(c, y.rows);
-  c.kernels.linear_fp4({both.gate, x, expert.w1});
-  c.kernels.linear_fp4({both.up, x, expert.w3});
-  c.kernels.linear_fp4({y, activate(c, both, route_weights), expert.w2, hidden_segments(c.config)});
-}
+/// The rows of the choices of some experts, one after another.
+struct gathered_rows {
+  quantized_rows x;  ///< [choices, d]
+  std::span<float> weights;  ///< [choices], of the routes
+};
 
-/// The rows of the choices of `here`, one after another.
-kernels::fp8_rows_view gather_rows(const expert_context& c, std::span<const expert_weights> here,
-                                   const kernels::fp8_rows_view& x, const expert_groups& groups,
-                                   std::size_t count) {
-  const quantized_rows out = take_quantized(c.scratch, count, x.codes.cols);
+gathered_rows gather_rows(const expert_context& c, std::span<const expert_weights> here,
+                          const kernels::fp8_rows_view& x, const expert_groups& groups,
+                          std::size_t count) {
+  const gathered_rows out{take_quantized(c.scratch, count, x.codes.cols),
+                          c.scratch.take<float>(1, count).row(0)};
   std::size_t to = 0;
   for (std::size_t expert = 0; expert < here.size(); ++expert) {
     if (!here[expert].present()) continue;
     for (std::size_t i = groups.begins[expert]; i < groups.begins[expert + 1]; ++i, ++to) {
-      std::ranges::copy(x.codes.row(groups.rows[i]), out.codes.row_data(to));
-      std::ranges::copy(x.scales.row(groups.rows[i]), out.scales.row_data(to));
+      std::ranges::copy(x.codes.row(groups.rows[i]), out.x.codes.row_data(to));
+      std::ranges::copy(x.scales.row(groups.rows[i]), out.x.scales.row_data(to));
+      out.weights[to] = groups.weights[i];
     }
   }
   return out;
 }
 
-/// Asks for the first lines of the rows that a product begins with: while the expert before still
-/// computes, their pages are looked up and their lines are on their way.
-void prefetch(const kernels::fp4_weight_view& weight) {
-  constexpr std::size_t rows = 8, lines = 4, line_bytes = 64;
-  for (std::size_t row = 0; row < std::min(rows, weight.codes.rows); ++row) {
-    for (std::size_t at = 0; at < std::min(lines * line_bytes, weight.codes.cols); at += line_bytes)
-      __builtin_prefetch(weight.codes.row_data(row) + at);
-    __builtin_prefetch(weight.scales.row_data(row));
+kernels::fp8_rows_view rows_from(const kernels::fp8_rows_view& x, std::size_t first,
+                                 std::size_t count) {
+  return {x.codes.rows_from(first, count), x.scales.rows_from(first, count)};
+}
+
+/// Calls visit(weights, first, count) for every expert of `here` that was chosen: it has rows
+/// [first, first + count) of those gathered.
+template <class Visit>
+void for_each_chosen(std::span<const expert_weights> here, const expert_groups& groups,
+                     const Visit& visit) {
+  std::size_t first = 0;
+  for (std::size_t expert = 0; expert < here.size(); ++expert) {
+    const std::size_t count = here[expert].present() ? groups.size_of(expert) : 0;
+    if (count == 0) continue;
+    visit(here[expert], first, count);
+    first += count;
   }
 }
 
@@ -107,23 +111,26 @@ void run_experts(const expert_context& c, std::span<const expert_weights> here,
                  matrix_view<bf16> y) {
   CEDAR_REQUIRE(here.size() == groups.experts(), "weights of experts that nobody can choose");
   const kernels::arena::mark scope(c.scratch);
-  const kernels::fp8_rows_view gathered = gather_rows(c, here, x, groups, y.rows);
-  const auto chosen_from = [&](std::size_t expert) {
-    while (expert < here.size() && (!here[expert].present() || groups.size_of(expert) == 0))
-      ++expert;
-    return expert;
-  };
-  std::size_t first = 0;
-  for (std::size_t expert = chosen_from(0); expert < here.size();) {
-    const std::size_t next = chosen_from(expert + 1);
-    if (next < here.size()) prefetch(here[next].w1);
-    const std::size_t count = groups.size_of(expert);
-    run_expert(c, here[expert],
-               {gathered.codes.rows_from(first, count), gathered.scales.rows_from(first, count)},
-               groups.weights.subspan(groups.begins[expert], count), y.rows_from(first, count));
-    first += count;
-    expert = next;
-  }
+  const std::size_t choices = y.rows;
+  const gathered_rows gathered = gather_rows(c, here, x, groups, choices);
+  const expert_halves both = take_halves(c, choices);
+  // As many as there can be: what a step takes of the scratch follows from its rows alone.
+  const auto products =
+      c.scratch.take<kernels::linear_fp4_arguments>(1, 2 * std::min(here.size(), choices)).row(0);
+  std::size_t count = 0;
+  for_each_chosen(here, groups, [&](const expert_weights& of, std::size_t first, std::size_t rows) {
+    const kernels::fp8_rows_view own = rows_from(gathered.x, first, rows);
+    products[count++] = {both.gate.rows_from(first, rows), own, of.w1};
+    products[count++] = {both.up.rows_from(first, rows), own, of.w3};
+  });
+  c.kernels.grouped_linear_fp4({products.first(count)});
+  const quantized_rows hidden = activate(c, both, gathered.weights);
+  count = 0;
+  for_each_chosen(here, groups, [&](const expert_weights& of, std::size_t first, std::size_t rows) {
+    products[count++] = {y.rows_from(first, rows), rows_from(hidden, first, rows), of.w2,
+                         hidden_segments(c.config)};
+  });
+  c.kernels.grouped_linear_fp4({products.first(count)});
 }
 
 }  // namespace cedar::model

@@ -38,11 +38,12 @@ opened_attention open_attention(const context& c, std::uint32_t layer,
   c.probes.offer(layer, "in.pre_mix", in.pre);
   offer_coefficients(c, layer, "hc_attn.pre", "hc_attn.post", "hc_attn.comb", out.frame);
   c.probes.offer(layer, "attn.in", out.frame.x);
-  out.query = project_query(c, weights, out.frame.quantized, ratio);
+  const projected_input projected = project_input(c, weights, out.frame.quantized);
+  out.query = project_query(c, weights, projected.query, ratio);
   c.probes.offer(layer, "attn.qr", out.query.compressed);
   c.probes.offer(layer, "attn.q", out.query.q,
                  {as_u32(c.rows()), c.config.heads, c.config.head_dim});
-  out.own = make_window_entries(c, weights, out.frame.quantized, ratio);
+  out.own = make_window_entries(c, weights, matrix_view<const bf16>(projected.latent), ratio);
   offer_entries(c, layer, "attn.window_kv", out.own, window_entry_format, c.config.head_dim);
   return out;
 }

@@ -45,8 +45,9 @@ matrix_view<bf16> run_shared(const context& c, const shared_expert_weights& expe
   const expert_context e = experts_of(c);
   const auto y = c.scratch.take<bf16>(x.codes.rows, c.config.width);
   const expert_halves both = take_halves(e, x.codes.rows);
-  c.kernels.linear_fp8({both.gate, x, expert.w1});
-  c.kernels.linear_fp8({both.up, x, expert.w3});
+  const kernels::linear_fp8_arguments halves[] = {{both.gate, x, expert.w1},
+                                                  {both.up, x, expert.w3}};
+  c.kernels.grouped_linear_fp8({halves});
   c.kernels.linear_fp8({y, activate(e, both, {}), expert.w2, hidden_segments(c.config)});
   return y;
 }

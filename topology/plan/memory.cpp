@@ -135,15 +135,15 @@ std::uint64_t layer_row_bytes(const model::model_config& config, const memory_lo
   return 3 * streams + attention + moe + engram;
 }
 
-/// Of a slice: the rows of all choices, grouped by expert, and one expert over all rows. Outputs
-/// are made where they leave from.
+/// Of a slice: the rows of all choices, grouped by expert, and what experts make of them before
+/// their outputs, which are made where they leave from.
 std::uint64_t working_of_experts(const model::expert_slice& slice,
                                  const model::model_config& config, std::uint64_t rows) {
   const std::uint64_t d = config.width;
   const std::uint64_t inner = config.expert_inner;
   const std::uint64_t choices =
       rows * std::min<std::uint64_t>(config.experts_per_token, slice.experts.size());
-  return choices * (d + d / 32) + rows * (2 * inner * bf16_bytes + inner + inner / 32);
+  return choices * (d + d / 32 + f32_bytes + 2 * inner * bf16_bytes + inner + inner / 32);
 }
 
 /// Of an indexer: scores of one row, its keys by page and its best blocks, and what has been found
