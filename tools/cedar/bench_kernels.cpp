@@ -9,6 +9,7 @@
 
 #include "tools/cedar/bench.hpp"
 #include "tools/cedar/bench_kernel_run.hpp"
+#include "tools/cedar/bench_launches.hpp"
 #include "tools/cedar/bench_machine.hpp"
 #include "tools/cedar/pipeline.hpp"
 
@@ -25,6 +26,7 @@ struct options {
   bool no_onednn = false;
   bool quick = false;
   bool list = false;
+  bool count = false;
 };
 
 result<std::vector<kernel_case>> chosen_cases(const options& chosen,
@@ -114,9 +116,19 @@ result<void> measure_all(const options& chosen, const std::vector<kernel_case>& 
   return {};
 }
 
+result<void> count(const options& chosen, const model::model_config& config) {
+  const auto backend = make_bench_backend(chosen.machine, threads_of(chosen.machine).back());
+  if (!backend) return fail(backend.error());
+  const auto counted = count_launches(config, **backend, chosen.sizes.rows);
+  if (!counted) return fail(counted.error());
+  fmt::print("{}", launches_text(*counted));
+  return {};
+}
+
 result<void> run(const options& chosen) {
   const auto config = config_of(chosen.machine);
   if (!config) return fail(config.error());
+  if (chosen.count) return count(chosen, *config);
   const auto cases = chosen_cases(chosen, *config);
   if (!cases) return fail(cases.error());
   if (chosen.list) {
@@ -169,8 +181,14 @@ void add_bench_kernels(CLI::App& bench, int& exit_code) {
       ->excludes(rows)
       ->excludes(entries);
   command->add_flag("--list", chosen->list, "Only names");
-  command->callback([chosen, &exit_code] {
+  command
+      ->add_flag("--count", chosen->count,
+                 "Nothing measured: kernels that layers would queue on a CUDA device, for one row "
+                 "(decode) and 64 (prefill) or --rows")
+      ->excludes("--only", "--entries", "--list", "--json");
+  command->callback([chosen, rows, &exit_code] {
     if (chosen->quick) make_quick(*chosen);
+    if (chosen->count && rows->count() == 0) chosen->sizes.rows = {1, 64};
     const result<void> ran = run(*chosen);
     if (!ran) exit_code = report_error(ran.error());
   });

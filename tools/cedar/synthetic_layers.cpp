@@ -195,11 +195,14 @@ result<void> synthetic_layers::fill(const kernels::backend& backend, std::uint32
   return {};
 }
 
-/// What the owner adds for the next row, if that completes a group.
-result<void> synthetic_layers::append_entry(std::uint32_t owner) {
+/// What the owner adds for the next rows: as many as complete a group.
+result<void> synthetic_layers::append_entries(std::uint32_t owner, std::uint32_t rows) {
   memory::global_cache& cache = sequence_.global(owner);
-  if (cache.written() == entries(owner)) return {};
-  return cache.append(main_.rows_from(0, 1), keys_.rows_from(0, 1));
+  while (cache.written() < (positions_ + rows) / schedule_[owner].ratio) {
+    const auto kept = cache.append(main_.rows_from(0, 1), keys_.rows_from(0, 1));
+    if (!kept) return kept;
+  }
+  return {};
 }
 
 std::uint32_t synthetic_layers::entries(std::uint32_t layer) const {
@@ -214,12 +217,12 @@ std::uint32_t synthetic_layers::keys_scored(std::uint32_t layer) const {
   return role.uses_candidates ? std::min(entries(layer), pool) : entries(layer);
 }
 
-stage::selection synthetic_layers::spread(std::uint32_t layer) const {
+std::vector<std::uint32_t> synthetic_layers::spread(std::uint32_t layer) const {
   const std::uint64_t all = entries(layer);
   const std::uint64_t count = std::min<std::uint64_t>(all, config_.index_topk);
-  stage::selection out(1);
+  std::vector<std::uint32_t> out;
   for (std::uint64_t i = 0; i < count; ++i)
-    out[0].push_back(static_cast<std::uint32_t>(i * all / count));
+    out.push_back(static_cast<std::uint32_t>(i * all / count));
   return out;
 }
 
@@ -233,36 +236,70 @@ kernels::candidate_pool synthetic_layers::spread_blocks(std::uint32_t layer) con
   return out;
 }
 
+model::residual synthetic_layers::next_rows(std::uint32_t count) {
+  next_row_ = (next_row_ + 1) % rows_.rows;
+  if (count == 1) return {rows_.rows_from(next_row_, 1), pre_};
+  const auto streams = scratch_.take<bf16>(count, rows_.cols);
+  const auto pre = scratch_.take<float>(count, pre_.cols);
+  for (std::size_t row = 0; row < count; ++row) {
+    std::ranges::copy(rows_.row((next_row_ + row) % rows_.rows), streams.row_data(row));
+    std::ranges::copy(pre_.row(0), pre.row_data(row));
+  }
+  return {streams, pre};
+}
+
 result<void> synthetic_layers::run(const kernels::backend& backend, std::uint32_t layer) {
+  scratch_.reset();
+  return run_rows(backend, backend, layer, 1, nullptr);
+}
+
+result<void> synthetic_layers::run_between(const kernels::backend& backend,
+                                           const kernels::backend& before, std::uint32_t layer,
+                                           std::uint32_t rows) {
+  scratch_.reset();
+  const auto next =
+      model::sublayer_of(layers_[layer].attention, model::take_frame(scratch_, config_, rows));
+  return run_rows(backend, before, layer, rows, &next);
+}
+
+result<void> synthetic_layers::run_rows(const kernels::backend& backend,
+                                        const kernels::backend& before, std::uint32_t layer,
+                                        std::uint32_t count,
+                                        const model::following_sublayer* next) {
   const model::layer_schedule& role = schedule_[layer];
   if (role.owner && *role.owner != layer)
-    if (const auto appended = append_entry(*role.owner); !appended) return appended;
-  scratch_.reset();
-  next_row_ = (next_row_ + 1) % rows_.rows;
+    if (const auto appended = append_entries(*role.owner, count); !appended) return appended;
   stage::step_rows rows;
   rows.spans.push_back(
-      {{.request = request_id{1}, .first_position = positions_, .rows_count = 1}, 0, &sequence_});
-  rows.positions = {static_cast<std::int32_t>(positions_)};
-  rows.image_rows = {0};
+      {{.request = request_id{1}, .first_position = positions_, .rows_count = count},
+       0,
+       &sequence_});
+  for (std::uint32_t row = 0; row < count; ++row)
+    rows.positions.push_back(static_cast<std::int32_t>(positions_ + row));
+  rows.image_rows.assign(count, 0);
   stage::step_selections selections;
   stage::selection_overrides overrides;
-  if (role.uses_candidates) selections.candidates = {spread_blocks(layer)};
-  if (role.mode == layer_mode::reuse) overrides.positions[*role.index_source] = spread(layer);
+  if (role.uses_candidates) selections.candidates.assign(count, spread_blocks(layer));
+  if (role.mode == layer_mode::reuse)
+    overrides.positions[*role.index_source].assign(count, spread(layer));
   const model::taps probes;
-  const model::context context{backend, config_,        rotary_,        scratch_,
-                               probes,  rows.positions, rows.image_rows};
-  const model::residual_out out{scratch_.take<bf16>(1, rows_.cols),
-                                scratch_.take<float>(1, config_.streams)};
+  const auto context_of = [&](const kernels::backend& with) {
+    return model::context{with,   config_,        rotary_,        scratch_,
+                          probes, rows.positions, rows.image_rows};
+  };
+  const model::context context = context_of(backend);
+  const model::residual_out out{scratch_.take<bf16>(count, rows_.cols),
+                                scratch_.take<float>(count, config_.streams)};
   const stage::layer_runner runner(config_, schedule_, layer, layers_[layer]);
-  const auto attention_frame = model::take_frame(scratch_, config_, 1);
-  const auto moe_frame = model::take_frame(scratch_, config_, 1);
+  const auto attention_frame = model::take_frame(scratch_, config_, count);
+  const auto moe_frame = model::take_frame(scratch_, config_, count);
   const model::residual in =
-      runner.open(context, rows, {rows_.rows_from(next_row_, 1), pre_}, out, attention_frame);
+      runner.open(context_of(before), rows, next_rows(count), out, attention_frame);
   const auto half =
       runner.begin_attention(context, rows, selections, overrides, in, attention_frame, false);
   if (half) {
     runner.end_attention(context, rows, selections, *half, out, moe_frame);
-    runner.run_moe(context, overrides, moe_frame, {out.streams, out.pre}, out, nullptr);
+    runner.run_moe(context, overrides, moe_frame, {out.streams, out.pre}, out, next);
   }
   sequence_.truncate(positions_);
   if (!half) return fail(half.error());

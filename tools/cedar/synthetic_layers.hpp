@@ -13,6 +13,7 @@
 
 #include "kernels/ops/backend.hpp"
 #include "runtime/model/config.hpp"
+#include "runtime/model/hyper_connection.hpp"
 #include "runtime/model/rotary.hpp"
 #include "runtime/model/schedule.hpp"
 #include "runtime/model/weights.hpp"
@@ -49,6 +50,10 @@ class synthetic_layers {
   /// and the choices of an index source elsewhere where the layer needs them, and forgets it again.
   /// Different rows in turn.
   result<void> run(const kernels::backend& backend, std::uint32_t layer);
+  /// The next `rows` rows in a layer between others: it was begun by the one before, here by
+  /// `before`, and it begins one after it. Caches have room for them.
+  result<void> run_between(const kernels::backend& backend, const kernels::backend& before,
+                           std::uint32_t layer, std::uint32_t rows);
 
   /// Bytes of weights, cache entries and index keys that run() has to read.
   double bytes_to_read(std::uint32_t layer) const;
@@ -58,9 +63,15 @@ class synthetic_layers {
   void make_experts();
   void make_selecting(std::uint32_t layer, model::layer_weights& weights);
   model::layer_weights weights_of(std::uint32_t layer);
-  result<void> append_entry(std::uint32_t owner);
-  stage::selection spread(std::uint32_t layer) const;
+  result<void> append_entries(std::uint32_t owner, std::uint32_t rows);
+  std::vector<std::uint32_t> spread(std::uint32_t layer) const;
   kernels::candidate_pool spread_blocks(std::uint32_t layer) const;
+  /// With `next`, the layer begins it when it ends.
+  result<void> run_rows(const kernels::backend& backend, const kernels::backend& before,
+                        std::uint32_t layer, std::uint32_t count,
+                        const model::following_sublayer* next);
+  /// `count` of the inputs, the next ones in turn.
+  model::residual next_rows(std::uint32_t count);
   /// Keys that `layer` has to score.
   std::uint32_t keys_scored(std::uint32_t layer) const;
 
@@ -74,7 +85,7 @@ class synthetic_layers {
   kernels::arena scratch_;
   std::vector<model::layer_weights> layers_;  ///< by layer
   kernels::matrix_view<kernels::bf16> rows_;  ///< [n, s*d]: inputs in turn
-  kernels::matrix_view<float> pre_;  ///< [1, s]
+  kernels::matrix_view<float> pre_;  ///< [1, s]: of every row
   kernels::matrix_view<std::byte> main_;  ///< packed entries that fill() appends in turn
   kernels::matrix_view<std::byte> keys_;
   std::size_t next_row_ = 0;

@@ -11,6 +11,7 @@
 #include "kernels/base/check.hpp"
 #include "kernels/registry/registry.hpp"
 #include "tools/cedar/bench_kernel_run.hpp"
+#include "tools/cedar/bench_launches.hpp"
 #include "tools/cedar/operation_bytes.hpp"
 #include "tools/cedar/synthetic_layers.hpp"
 #include "tools/cedar/timed_backend.hpp"
@@ -150,6 +151,33 @@ BOOST_AUTO_TEST_CASE(layers_of_every_kind_run_and_forget) {
     }
   }
   BOOST_TEST(counted == config->layers);
+}
+
+/// A layer's kernels may not depend on how many rows it has, nor on how many experts they chose;
+/// scores of index keys do, and are a kernel a row.
+BOOST_AUTO_TEST_CASE(kernels_of_a_layer_are_counted) {
+  const auto cpu = kernels::make_backend("cpu");
+  const auto config = model::parse_config(CEDAR_SOURCE_DIR "/configs/models/cedar-tiny");
+  BOOST_TEST_REQUIRE(config.has_value());
+  const auto counted = count_launches(*config, *cpu, {1, 20});
+  BOOST_TEST_REQUIRE(counted.has_value());
+  std::set<std::string> kinds;
+  for (std::size_t i = 0; i < counted->size(); i += 2) {
+    const layer_launches& one = (*counted)[i];
+    const layer_launches& many = (*counted)[i + 1];
+    kinds.insert(one.kind);
+    BOOST_TEST(one.kind == many.kind);
+    BOOST_TEST((one.rows == 1 && many.rows == 20));
+    const auto scores = [](const layer_launches& of) {
+      const auto found = of.calls.find("index_scores");
+      return found == of.calls.end() ? 0U : found->second;
+    };
+    BOOST_TEST(one.kernels() - scores(one) == many.kernels() - scores(many), one.kind);
+    BOOST_TEST(scores(many) == 20 * scores(one), one.kind);
+    BOOST_TEST(one.calls.at("hc_transition") == 2U);
+    if (one.kind.starts_with("reuse")) BOOST_TEST(one.kernels() == 25U);
+  }
+  BOOST_TEST(kinds.size() == counted->size() / 2);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
