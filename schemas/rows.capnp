@@ -23,6 +23,7 @@ enum RowKind {
   poolQuery @15;
   indexChoice @16;
   poolChoice @17;
+  engramSlots @18;
 }
 
 struct RowBlock {
@@ -37,8 +38,8 @@ struct RowBlock {
   # First layer of the stage that asks: requests and replies only.
 
   slice @6 :UInt32;
-  # Number of the slice of experts that is asked: expertRows and expertOutputs. Number of the shard of
-  # an index: queries and choices, and indexKeys for a shard.
+  # Number of the slice of experts that is asked: expertRows and expertOutputs. Number of the shard:
+  # queries and choices of an index, indexKeys for a shard, engramSlots. Else 0.
 }
 
 enum ElementType {

@@ -102,6 +102,8 @@ std::string_view name_of(row_kind kind) noexcept {
       return "index_choice";
     case row_kind::pool_choice:
       return "pool_choice";
+    case row_kind::engram_slots:
+      return "engram_slots";
   }
   return "?";
 }

@@ -155,6 +155,9 @@ enum class row_kind : std::uint8_t {
                  ///< [rows, top-k] i32, -1 padded, then their scores [rows, top-k] bf16
   pool_choice,  ///< the same for the candidate source, with the best blocks of each row: positions,
                 ///< blocks [rows, blocks] i32, -1 padded, then the scores of both
+  engram_slots,  ///< shard of a module's table -> stage: of the step's [rows * columns] table rows,
+                 ///< those that the shard holds: places among them [n] i32, ascending, then
+                 ///< [n, row_bytes]
 };
 
 /// Asked while a step runs, or the answer to it: not an input of the step.
@@ -173,14 +176,14 @@ struct row_block {
   row_kind kind = row_kind::activation;
   step_id step;
   epoch_id epoch;
-  /// engram_rows: the layer whose module this is. selection, candidates: the layer that chose.
-  /// shared_kv, index_keys, gather_request, gathered: the owner. draft_taps: the target layer.
-  /// expert_rows, expert_outputs: the layer whose experts they are. Queries and choices: the index
-  /// source. Else 0.
+  /// engram_rows, engram_slots: the layer whose module this is. selection, candidates: the layer
+  /// that chose. shared_kv, index_keys, gather_request, gathered: the owner. draft_taps: the target
+  /// layer. expert_rows, expert_outputs: the layer whose experts they are. Queries and choices: the
+  /// index source. Else 0.
   std::uint32_t layer = 0;
   std::uint32_t reader = 0;  ///< requests and replies: first layer of the stage that asks
   /// expert_rows, expert_outputs: number of the slice that is asked. Queries and choices,
-  /// index_keys for a shard: number of the shard.
+  /// index_keys for a shard, engram_slots: number of the shard.
   std::uint32_t slice = 0;
   std::vector<row_span> spans;
   std::uint32_t rows_count = 0;

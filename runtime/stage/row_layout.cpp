@@ -95,6 +95,9 @@ std::uint32_t row_bytes(row_kind kind, const model::model_config& config) noexce
     case row_kind::pool_choice:
       bytes = (config.index_topk + config.candidate_blocks) * scored_bytes;
       break;
+    case row_kind::engram_slots:
+      bytes = sizeof(std::int32_t) + model::engram_row_bytes(config);
+      break;
   }
   return static_cast<std::uint32_t>(bytes);
 }

@@ -13,8 +13,8 @@
 
 namespace cedar::stage {
 
-/// Payload bytes of one row (engram_rows: of one module; shared_kv, index_keys, gathered: one
-/// entry).
+/// Payload bytes of one row (engram_rows: of one module; engram_slots: one table row and its place;
+/// shared_kv, index_keys, gathered: one entry).
 std::uint32_t row_bytes(flow::row_kind kind, const model::model_config& config) noexcept;
 
 /// Planes of `activation` and, with one stream and no pre-mix, of `embedded`.

@@ -218,7 +218,7 @@ class body_decoder {
   }
 
   result<flow::message> row_block() {
-    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::pool_choice)) {
+    if (body().row_kind > static_cast<std::uint16_t>(flow::row_kind::engram_slots)) {
       return malformed("rowBlock.kind", "unknown kind " + std::to_string(body().row_kind));
     }
     const std::uint64_t tensor_bytes = std::uint64_t{body().rows} * body().row_bytes;

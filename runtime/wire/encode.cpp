@@ -22,8 +22,8 @@ using internal::packed_writer;
 using body_builder = schemas::Header::Body::Builder;
 
 // The enumerations of the schemas are those of the messages, value by value (the last one of each).
-static_assert(static_cast<int>(schemas::RowKind::POOL_CHOICE) ==
-              static_cast<int>(flow::row_kind::pool_choice));
+static_assert(static_cast<int>(schemas::RowKind::ENGRAM_SLOTS) ==
+              static_cast<int>(flow::row_kind::engram_slots));
 static_assert(static_cast<int>(schemas::ElementType::I64) == static_cast<int>(kernels::dtype::i64));
 
 std::uint32_t count_of(std::size_t count) {

@@ -12,7 +12,7 @@ namespace cedar::wire {
 
 /// Version of the schema and of the packed lists; raised when an old reader would misread new
 /// frames.
-inline constexpr std::uint16_t protocol_version = 6;
+inline constexpr std::uint16_t protocol_version = 7;
 
 /// Largest header encode() makes and decode() takes. Bounded by the active message header of the
 /// narrowest transport (8114 bytes over shared memory); all variable data lies in the payload.

@@ -38,8 +38,8 @@ inline bool replay_fits(const flow::row_span& span) noexcept {
 }
 
 /// Whether a block of this kind can have that many rows. What depends on the model (ratios, the
-/// decoder's first layer, how many positions or experts were chosen, the window) is left to the
-/// stage, which knows it.
+/// decoder's first layer, how many positions or experts were chosen, columns, the window) is left
+/// to the stage, which knows it.
 inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spans,
                      std::uint64_t rows) {
   std::uint64_t all = 0;
@@ -57,6 +57,7 @@ inline bool rows_fit(flow::row_kind kind, const std::vector<flow::row_span>& spa
     case flow::row_kind::gathered:
     case flow::row_kind::draft_taps:
     case flow::row_kind::expert_outputs:
+    case flow::row_kind::engram_slots:
       return true;
     case flow::row_kind::activation:
     case flow::row_kind::shared_kv:

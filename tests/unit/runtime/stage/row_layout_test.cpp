@@ -37,6 +37,7 @@ BOOST_AUTO_TEST_CASE(rows_have_the_architectures_sizes_at_the_released_configura
   BOOST_TEST(row_bytes(row_kind::activation, config) == 40977U);
   BOOST_TEST(row_bytes(row_kind::embedded, config) == 10241U);
   BOOST_TEST(row_bytes(row_kind::engram_rows, config) == 6336U);
+  BOOST_TEST(row_bytes(row_kind::engram_slots, config) == 4U + 256 + 8);
   BOOST_TEST(row_bytes(row_kind::head_input, config) == 10240U);
   BOOST_TEST(row_bytes(row_kind::shared_kv, config) == 288U);
   BOOST_TEST(row_bytes(row_kind::gathered, config) == 288U);

@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(sampling_of_step_tables) {
 
 BOOST_AUTO_TEST_CASE(row_blocks) {
   const auto span = packed_span(0, 2, 1);
-  check_malformed(row_block(18, 1, 2, 5), zeros(10) + span, "rowBlock.kind");
+  check_malformed(row_block(19, 1, 2, 5), zeros(10) + span, "rowBlock.kind");
   check_malformed(row_block(17, 1, 3, 5), zeros(15) + span, "rowBlock.rows");  // of two
   check_malformed(row_block(12, 1, 3, 5), zeros(15) + span, "rowBlock.rows");  // of two
   BOOST_TEST(decode(forge(row_block(13, 1, 3, 5), zeros(15) + span)).has_value());

@@ -72,7 +72,8 @@ BOOST_AUTO_TEST_CASE(row_blocks_of_every_kind) {
         flow::row_kind::selection, flow::row_kind::candidates, flow::row_kind::gather_request,
         flow::row_kind::gathered, flow::row_kind::draft_taps, flow::row_kind::image_rows,
         flow::row_kind::expert_rows, flow::row_kind::expert_outputs, flow::row_kind::index_query,
-        flow::row_kind::pool_query, flow::row_kind::index_choice, flow::row_kind::pool_choice}) {
+        flow::row_kind::pool_query, flow::row_kind::index_choice, flow::row_kind::pool_choice,
+        flow::row_kind::engram_slots}) {
     const flow::row_block sent = sample_row_block(kind);
     const flow::row_block got = round_trip(sent);
     BOOST_TEST((got.kind == kind));
