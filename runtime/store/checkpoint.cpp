@@ -152,13 +152,19 @@ result<std::span<const std::byte>> checkpoint::rows(const tensor_info& tensor, s
   return files_[tensor.file].rows(tensor, first, count);
 }
 
-result<tensor_view> checkpoint::tensor(std::string_view name) const {
+result<const tensor_info*> checkpoint::require(std::string_view name) const {
   const tensor_info* info = find(name);
   if (info == nullptr)
     return fail(errc::not_found, fmt::format("{}: no tensor \"{}\"", folder_.string(), name));
-  auto data = bytes(*info);
+  return info;
+}
+
+result<tensor_view> checkpoint::tensor(std::string_view name) const {
+  const auto info = require(name);
+  if (!info) return fail(info.error());
+  auto data = bytes(**info);
   if (!data) return fail(data.error());
-  return tensor_view{info, *data};
+  return tensor_view{*info, *data};
 }
 
 std::vector<std::string> checkpoint::touched() const {

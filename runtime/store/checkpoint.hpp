@@ -48,6 +48,8 @@ class checkpoint {
   std::span<const tensor_info> tensors() const noexcept { return tensors_; }
   /// Null if there is none of that name on this host.
   const tensor_info* find(std::string_view name) const;
+  /// As find(). Error not_found: there is none.
+  result<const tensor_info*> require(std::string_view name) const;
   /// Tensors in files that are not on this host, ascending by name.
   std::span<const absent_tensor> absent() const noexcept { return absent_; }
   /// The files on this host; tensor_info::file is an index into them.
@@ -87,20 +89,41 @@ class checkpoint {
   std::unique_ptr<tracking> tracking_;
 };
 
-/// The elements of a tensor that must have this shape and be stored as T. Errors: not_found; io;
+/// The tensor called `name`, which must have this shape and be stored as T. Errors: not_found;
 /// mismatch, naming the tensor, what it is and what is wanted.
+template <class T>
+result<const tensor_info*> info_of(const checkpoint& from, const std::string& name,
+                                   std::span<const std::uint64_t> shape) {
+  const result<const tensor_info*> info = from.require(name);
+  if (!info) return fail(info.error());
+  if (!std::ranges::equal((*info)->shape, shape) || !stores<T>((*info)->dtype))
+    return fail(errc::mismatch, "tensor " + name + " is " + std::string(to_string((*info)->dtype)) +
+                                    " " + shape_text((*info)->shape) +
+                                    ", the configuration wants shape " + shape_text(shape));
+  return *info;
+}
+
+/// The elements of such a tensor. Errors: those of info_of(); io.
 template <class T>
 result<std::span<const T>> elements_of(const checkpoint& from, const std::string& name,
                                        std::span<const std::uint64_t> shape) {
-  const result<tensor_view> tensor = from.tensor(name);
-  if (!tensor) return fail(tensor.error());
-  const tensor_info& info = *tensor->info;
-  if (!std::ranges::equal(info.shape, shape) || !stores<T>(info.dtype))
-    return fail(errc::mismatch, "tensor " + info.name + " is " +
-                                    std::string(to_string(info.dtype)) + " " +
-                                    shape_text(info.shape) + ", the configuration wants shape " +
-                                    shape_text(shape));
-  return tensor->as<T>();
+  const result<const tensor_info*> info = info_of<T>(from, name, shape);
+  if (!info) return fail(info.error());
+  const result<std::span<const std::byte>> bytes = from.bytes(**info);
+  if (!bytes) return fail(bytes.error());
+  return tensor_view{*info, *bytes}.as<T>();
+}
+
+/// The elements of its rows [first, first + count), which lie inside it; only they are mapped.
+template <class T>
+result<std::span<const T>> elements_of_rows(const checkpoint& from, const std::string& name,
+                                            std::span<const std::uint64_t> shape,
+                                            std::uint64_t first, std::uint64_t count) {
+  const result<const tensor_info*> info = info_of<T>(from, name, shape);
+  if (!info) return fail(info.error());
+  const result<std::span<const std::byte>> bytes = from.rows(**info, first, count);
+  if (!bytes) return fail(bytes.error());
+  return tensor_view{*info, *bytes}.as<T>();
 }
 
 }  // namespace cedar::store
