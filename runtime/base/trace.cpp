@@ -56,6 +56,17 @@ std::vector<edge_total> trace_recorder::totals() const {
   return out;
 }
 
+void trace_recorder::count(const std::string& unit, const engram_counts& more) {
+  if (more == engram_counts{}) return;
+  const std::scoped_lock lock(mutex_);
+  engram_[unit] += more;
+}
+
+std::map<std::string, engram_counts> trace_recorder::engram() const {
+  const std::scoped_lock lock(mutex_);
+  return engram_;
+}
+
 void trace_recorder::hold(const std::string& unit, const cache_bytes& bytes) {
   const std::scoped_lock lock(mutex_);
   const auto known = held_.find(unit);

@@ -3,7 +3,8 @@
 // 1. Times are microseconds of the monotonic clock, which all processes of one host share.
 // 2. A recorder is bounded: events beyond the bound are counted, not kept.
 // 3. Recording never changes what is computed. Off, it costs one branch.
-// 4. What passed each edge in all is counted always, and so is what each unit holds.
+// 4. What passed each edge in all is counted always, and so is what each unit holds and had to do
+//    with Engram's tables.
 #pragma once
 
 #include <chrono>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "runtime/base/cache_bytes.hpp"
+#include "runtime/base/engram_counts.hpp"
 
 namespace cedar {
 
@@ -68,6 +70,11 @@ class trace_recorder {
   /// By name.
   std::vector<edge_total> totals() const;
 
+  /// What `unit` did for Engram, or because of it, beyond what was counted.
+  void count(const std::string& unit, const engram_counts& more);
+  /// By unit, of those that have to do with it.
+  std::map<std::string, engram_counts> engram() const;
+
   /// What `unit` holds from now on.
   void hold(const std::string& unit, const cache_bytes& bytes);
   /// By unit, of those that ever held anything.
@@ -80,6 +87,7 @@ class trace_recorder {
   std::uint64_t dropped_ = 0;
   std::map<std::string, edge_total> totals_;
   std::map<std::string, cache_bytes> held_;
+  std::map<std::string, engram_counts> engram_;
 };
 
 /// Events of one process.

@@ -94,6 +94,19 @@ BOOST_AUTO_TEST_CASE(what_passed_edges_is_counted_even_when_nothing_is_recorded)
   BOOST_TEST(off.take().empty());
 }
 
+BOOST_AUTO_TEST_CASE(what_units_have_to_do_with_engram_adds_up) {
+  trace_recorder off(0);
+  off.count("head", engram_counts{});
+  off.count("encoder", {0, 1, 0, 0});
+  off.count("shard", {48, 0, 0, 0});
+  off.count("encoder", {0, 1, 1, 70});
+  const auto engram = off.engram();
+  BOOST_REQUIRE_EQUAL(engram.size(), 2U);
+  BOOST_TEST((engram.at("encoder") == engram_counts{0, 2, 1, 70}));
+  BOOST_TEST((engram.at("shard") == engram_counts{48, 0, 0, 0}));
+  BOOST_TEST((engram.at("encoder") - engram_counts{0, 1, 0, 20} == engram_counts{0, 1, 1, 50}));
+}
+
 BOOST_AUTO_TEST_CASE(nothing_recorded_is_still_json) {
   BOOST_TEST(json::parse(to_chrome_json({})).at("traceEvents").empty());
   BOOST_TEST(json::parse(to_chrome_json({{"front", {}}})).at("traceEvents").size() == 1U);
