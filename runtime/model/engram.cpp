@@ -1,5 +1,7 @@
 #include "runtime/model/engram.hpp"
 
+#include <cstring>
+
 namespace cedar::model {
 
 using kernels::bf16;
@@ -22,6 +24,16 @@ void offer_rows(const context& c, std::uint32_t layer, matrix_view<const std::by
 
 std::size_t engram_row_bytes(const model_config& config) noexcept {
   return kernels::entry_bytes(entry_format::fp8_e8m0_32, config.engram.head_dim);
+}
+
+std::byte* copy_engram_row(const engram_table_weights& table, std::size_t row, std::byte* out) {
+  const auto copy = [&](const auto& plane) {
+    std::memcpy(out, plane.row_data(row), plane.cols);
+    out += plane.cols;
+  };
+  copy(table.codes);
+  copy(table.scales);
+  return out;
 }
 
 void apply_engram(const context& c, std::uint32_t layer, const engram_weights& weights,

@@ -13,6 +13,9 @@ namespace cedar::model {
 /// Bytes of one table row as it travels: head_dim E4M3 codes, head_dim/32 E8M0 scales.
 std::size_t engram_row_bytes(const model_config& config) noexcept;
 
+/// Copies a row of a table to `out`, as it travels: codes, then scales. Returns the byte after it.
+std::byte* copy_engram_row(const engram_table_weights& table, std::size_t row, std::byte* out);
+
 /// `rows` [n, columns * engram_row_bytes]: fetched rows. Writes streams + gate * value to `out`,
 /// which may be the same memory as `streams`.
 void apply_engram(const context& c, std::uint32_t layer, const engram_weights& weights,

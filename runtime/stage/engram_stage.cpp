@@ -1,23 +1,21 @@
 #include "runtime/stage/engram_stage.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/base/check.hpp"
 #include "runtime/model/engram.hpp"
 #include "runtime/model/image_tokens.hpp"
+#include "runtime/stage/engram_blocks.hpp"
 #include "runtime/stage/row_layout.hpp"
 
 namespace cedar::stage {
 
 engram_stage::engram_stage(const model::model_config& config, model::engram_hash_tables hash,
-                           std::vector<model::engram_table_weights> tables,
-                           std::vector<std::int32_t> token_map)
+                           std::vector<engram_part> parts, std::vector<std::int32_t> token_map)
     : config_(config),
       hash_(std::move(hash)),
-      tables_(std::move(tables)),
+      parts_(std::move(parts)),
       token_map_(std::move(token_map)) {
-  CEDAR_REQUIRE(tables_.size() == hash_.modules.size(), "an Engram table for every module");
   CEDAR_REQUIRE(token_map_.size() == config.vocabulary, "a compressed id for every token");
 }
 
@@ -52,38 +50,59 @@ result<std::vector<std::int32_t>> engram_stage::windows_of(const flow::step_tabl
   return windows;
 }
 
-flow::row_block engram_stage::fetch(const flow::step_table& table, std::size_t module,
+const model::engram_module_tables& engram_stage::module_before(std::uint32_t layer) const {
+  const auto found = std::ranges::find(hash_.modules, layer, &model::engram_module_tables::layer);
+  CEDAR_REQUIRE(found != hash_.modules.end(),
+                "no Engram module before layer " + std::to_string(layer));
+  return *found;
+}
+
+std::vector<std::uint64_t> engram_stage::addresses_of(const model::engram_module_tables& module,
+                                                      std::span<const std::int32_t> windows) const {
+  const std::size_t columns = config_.engram_columns();
+  const std::size_t rows = windows.size() / hash_.max_ngram;
+  std::vector<std::uint64_t> addresses(rows * columns);
+  for (std::size_t row = 0; row < rows; ++row)
+    model::engram_addresses(module, windows.subspan(row * hash_.max_ngram, hash_.max_ngram),
+                            std::span(addresses).subspan(row * columns, columns));
+  return addresses;
+}
+
+std::uint64_t engram_stage::table_rows_in(const flow::row_block& block) const noexcept {
+  const bool whole = block.kind == flow::row_kind::engram_rows;
+  return std::uint64_t{block.rows_count} * (whole ? config_.engram_columns() : 1);
+}
+
+result<std::vector<std::uint64_t>> engram_stage::addresses(const flow::step_table& table,
+                                                           std::uint32_t layer) const {
+  const result<std::vector<std::int32_t>> windows = windows_of(table);
+  if (!windows) return fail(windows.error());
+  return addresses_of(module_before(layer), *windows);
+}
+
+flow::row_block engram_stage::fetch(const flow::step_table& table, const engram_part& part,
                                     std::span<const std::int32_t> windows) const {
-  const model::engram_module_tables& hash = hash_.modules[module];
-  const model::engram_table_weights& weights = tables_[module];
-  const std::size_t rows = table.tokens.size();
-  kernels::buffer memory(rows * row_bytes(flow::row_kind::engram_rows, config_));
-  std::vector<std::uint64_t> addresses(config_.engram_columns());
+  const model::engram_module_tables& module = module_before(part.shard.layer);
+  const std::vector<std::uint64_t> addresses = addresses_of(module, windows);
+  if (!part.shard.is_whole(module.rows))
+    return make_engram_slots(table, config_, part.shard, part.rows, addresses);
+  kernels::buffer memory(addresses.size() * model::engram_row_bytes(config_));
   std::byte* out = memory.data();
-  for (std::size_t row = 0; row < rows; ++row) {
-    model::engram_addresses(hash, windows.subspan(row * hash_.max_ngram, hash_.max_ngram),
-                            addresses);
-    for (const std::uint64_t address : addresses) {
-      std::memcpy(out, weights.codes.row_data(address), weights.codes.cols);
-      out += weights.codes.cols;
-      std::memcpy(out, weights.scales.row_data(address), weights.scales.cols);
-      out += weights.scales.cols;
-    }
-  }
+  for (const std::uint64_t address : addresses)
+    out = model::copy_engram_row(part.rows, address, out);
   flow::row_block block =
       make_block(flow::row_kind::engram_rows, table, config_, std::move(memory));
-  block.layer = hash.layer;
+  block.layer = module.layer;
   return block;
 }
 
 result<std::vector<flow::row_block>> engram_stage::run(const flow::step_table& table) const {
-  if (tables_.empty()) return std::vector<flow::row_block>{};
+  if (parts_.empty()) return std::vector<flow::row_block>{};
   const result<std::vector<std::int32_t>> windows = windows_of(table);
   if (!windows) return fail(windows.error());
   std::vector<flow::row_block> blocks;
-  blocks.reserve(tables_.size());
-  for (std::size_t module = 0; module < tables_.size(); ++module)
-    blocks.push_back(fetch(table, module, *windows));
+  blocks.reserve(parts_.size());
+  for (const engram_part& part : parts_) blocks.push_back(fetch(table, part, *windows));
   return blocks;
 }
 

@@ -15,7 +15,7 @@ using shard_clock = std::chrono::steady_clock;
 
 join_inputs inputs_of_shard(const indexer_stage& stage) {
   join_inputs inputs;
-  inputs.shared.push_back({flow::row_kind::index_keys, stage.shard().owner});
+  inputs.shared.push_back({flow::row_kind::index_keys, stage.shard().owner, stage.shard().number});
   inputs.has_shared = [&stage](const flow::step_table& table) { return stage.takes_keys(table); };
   return inputs;
 }

@@ -79,6 +79,17 @@ std::vector<std::uint32_t> layer_stage::engram_layers() const {
   return out;
 }
 
+std::vector<shared_input> layer_stage::engram_inputs() const {
+  std::vector<shared_input> out;
+  for (const std::uint32_t layer : engram_layers()) {
+    const std::size_t before = out.size();
+    for (const model::engram_shard& shard : options_.engram_shards)
+      if (shard.layer == layer) out.push_back({row_kind::engram_slots, layer, shard.number});
+    if (out.size() == before) out.push_back({row_kind::engram_rows, layer});
+  }
+  return out;
+}
+
 std::vector<shared_input> layer_stage::shared_inputs() const {
   std::vector<shared_input> out;
   const auto add = [&out](row_kind kind, const std::vector<std::uint32_t>& layers) {
@@ -162,6 +173,7 @@ result<std::vector<flow::row_block>> layer_stage::begin(joined_step step, const 
   CEDAR_REQUIRE(!suspended(), "a stage runs one step at a time");
   const step_id id = step.table.step;
   sequences_.drop(step.table.dropped);
+  if (const result<void> joined = join_engram(step); !joined) return fail(joined.error());
   if (const result<void> checked = check_inputs(step); !checked) return fail(checked.error());
   if (const result<void> checked = sequences_.check(step.table); !checked)
     return fail(checked.error().with(step_text(id)));

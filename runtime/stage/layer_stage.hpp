@@ -24,6 +24,7 @@
 #include "runtime/base/cache_bytes.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
+#include "runtime/model/engram_shard.hpp"
 #include "runtime/model/expert_slice.hpp"
 #include "runtime/model/index_shard.hpp"
 #include "runtime/model/rotary.hpp"
@@ -58,6 +59,8 @@ struct layer_stage_options {
   /// Shards of the index keys of owners, all of an owner's or none: of its layers, and of those
   /// that its index sources choose from.
   std::vector<model::index_shard> indexers{};
+  /// Parts that the tables of the layers' Engram modules come in; a module without: in one.
+  std::vector<model::engram_shard> engram_shards{};
 };
 
 /// Pages whose entries have main entries, or index keys, or both.
@@ -86,13 +89,12 @@ class layer_stage {
 
   /// Begins a step: frees the prefixes that it drops, and gives requests that begin with others
   /// those pages. Its rows are `embedded` for a stage that begins with layer 0, else
-  /// `activation`; it has Engram rows for every layer of the stage with a module, and the blocks of
-  /// shared_inputs(). Returns the blocks to be sent: exports, taps, and last `activation`
-  /// (`head_input` of wanted rows if the stage ends the model), or a `gather_request`,
-  /// `expert_rows` or queries, which suspend the step. Errors: malformed (blocks that do not fit
-  /// the step, a request twice), capacity (no free page, too many requests, beyond the context),
-  /// mismatch (rows that do not continue the request's state, a prefix that is unknown here or
-  /// shorter). Defect: another step is suspended.
+  /// `activation`; it has the blocks of engram_inputs() and shared_inputs(). Returns the blocks to be
+  /// sent: exports, taps, and last `activation` (`head_input` of wanted rows if the stage ends the
+  /// model), or a `gather_request`, `expert_rows` or queries, which suspend the step. Errors:
+  /// malformed (blocks that do not fit the step, a request twice), capacity (no free page, too many
+  /// requests, beyond the context), mismatch (rows that do not continue the request's state, a
+  /// prefix that is unknown here or shorter). Defect: another step is suspended.
   result<std::vector<flow::row_block>> begin(joined_step step, const model::taps& probes,
                                              const selection_overrides& overrides = {});
   /// Goes on with the suspended step, as far as this answer allows; returns what begin() does, or
@@ -131,6 +133,8 @@ class layer_stage {
 
   /// Layers of the stage whose Engram rows a step has.
   std::vector<std::uint32_t> engram_layers() const;
+  /// The blocks that they come in.
+  std::vector<shared_input> engram_inputs() const;
   /// The blocks of other stages that a step has, besides rows and Engram.
   std::vector<shared_input> shared_inputs() const;
 
@@ -142,6 +146,7 @@ class layer_stage {
   std::size_t prefixes() const noexcept { return sequences_.prefixes(); }
 
  private:
+  result<void> join_engram(joined_step& step) const;
   result<void> check_inputs(const joined_step& step) const;
   sequence_state new_sequence();
   result<step_rows> open_rows(const joined_step& step);

@@ -1,6 +1,7 @@
 // What a layer_stage refuses before it computes.
 #include <algorithm>
 
+#include "runtime/stage/engram_blocks.hpp"
 #include "runtime/stage/layer_stage.hpp"
 #include "runtime/stage/row_layout.hpp"
 
@@ -37,6 +38,18 @@ result<void> layer_stage::check_inputs(const joined_step& step) const {
     if (found == step.shared.end())
       return fail(errc::malformed,
                   name + ": nothing of the step from layer " + std::to_string(input.layer));
+  }
+  return {};
+}
+
+/// From here on a module's rows are one block, whatever they came in.
+result<void> layer_stage::join_engram(joined_step& step) const {
+  for (const std::uint32_t layer : engram_layers()) {
+    if (!std::ranges::count(options_.engram_shards, layer, &model::engram_shard::layer)) continue;
+    auto whole = join_engram_slots(step.table, config_, layer, options_.engram_shards, step.engram);
+    if (!whole) return fail(whole.error());
+    std::erase_if(step.engram, [&](const flow::row_block& block) { return block.layer == layer; });
+    step.engram.push_back(std::move(*whole));
   }
   return {};
 }

@@ -58,6 +58,10 @@ result<embedding_stage> model_source::make_embedding() const {
 }
 
 result<engram_stage> model_source::make_engram() const {
+  return make_engram(model::whole_tables(config_.engram));
+}
+
+result<engram_stage> model_source::make_engram(std::span<const model::engram_shard> shards) const {
   auto hash = model::make_engram_tables(config_);
   if (!hash) return fail(hash.error());
   // Without modules nothing is addressed, and no tokenizer is needed.
@@ -70,13 +74,13 @@ result<engram_stage> model_source::make_engram() const {
       *tokenizer,
       {config_.vocabulary, config_.engram.compressed_vocabulary, config_.engram.pad_token});
   if (!token_map) return fail(token_map.error());
-  std::vector<model::engram_table_weights> tables;
-  for (std::uint32_t module = 0; module < config_.engram.layers.size(); ++module) {
-    const auto table = load_engram_table(checkpoint_, config_, module);
-    if (!table) return fail(table.error());
-    tables.push_back(*table);
+  std::vector<engram_part> parts;
+  for (const model::engram_shard& shard : shards) {
+    const auto rows = load_engram_rows(checkpoint_, config_, shard);
+    if (!rows) return fail(rows.error());
+    parts.push_back({shard, *rows});
   }
-  return engram_stage(config_, std::move(*hash), std::move(tables), std::move(*token_map));
+  return engram_stage(config_, std::move(*hash), std::move(parts), std::move(*token_map));
 }
 
 result<std::unique_ptr<layer_stage>> model_source::make_layers(

@@ -50,6 +50,8 @@ class model_source {
   /// Reads tokenizer.json of the folder for the compressed vocabulary. Errors: those of the
   /// tokenizer, mismatch if its classes are not as many as the configuration says.
   result<engram_stage> make_engram() const;
+  /// The same with these parts of the tables only; the rows of others are not mapped.
+  result<engram_stage> make_engram(std::span<const model::engram_shard> shards) const;
   result<std::unique_ptr<layer_stage>> make_layers(const kernels::backend& backend,
                                                    const layer_stage_options& options) const;
   result<std::unique_ptr<expert_stage>> make_experts(const kernels::backend& backend,

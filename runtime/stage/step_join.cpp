@@ -16,10 +16,16 @@ result<step_join::partial*> step_join::partial_of(step_id step, join_time now) {
 }
 
 namespace {
+
+bool is_engram(flow::row_kind kind) {
+  return kind == flow::row_kind::engram_rows || kind == flow::row_kind::engram_slots;
+}
+
 error twice(const char* what, step_id step) {
   return {errc::malformed,
           "step " + std::to_string(step.value) + ": a second " + what + " arrived"};
 }
+
 }  // namespace
 
 result<void> step_join::add(flow::step_table table, join_time now) {
@@ -27,13 +33,13 @@ result<void> step_join::add(flow::step_table table, join_time now) {
   if (!step) return fail(step.error());
   if ((*step)->table) return fail(twice("step table", table.step));
   (*step)->table = std::move(table);
+  (*step)->last_other = now;
   return {};
 }
 
 result<void> step_join::add(flow::row_block block, join_time now) {
-  const bool engram = block.kind == flow::row_kind::engram_rows &&
-                      std::ranges::count(inputs_.engram_layers, block.layer) > 0;
-  const shared_input key{block.kind, block.layer};
+  const shared_input key{block.kind, block.layer, block.slice};
+  const bool engram = std::ranges::count(inputs_.engram, key) > 0;
   const bool other = engram || std::ranges::count(inputs_.shared, key) > 0;
   if (!other && inputs_.rows != block.kind)
     return fail(errc::malformed, "step " + std::to_string(block.step.value) +
@@ -44,10 +50,12 @@ result<void> step_join::add(flow::row_block block, join_time now) {
   if (other) {
     if (!(*step)->others.try_emplace(key, std::move(block)).second)
       return fail(twice(engram ? "block of Engram rows" : "block of shared state", id));
+    (engram ? (*step)->last_engram : (*step)->last_other) = now;
     return {};
   }
   if ((*step)->rows) return fail(twice("block of rows", id));
   (*step)->rows = std::move(block);
+  (*step)->last_other = now;
   return {};
 }
 
@@ -57,12 +65,14 @@ std::optional<joined_step> step_join::pop() {
   if (!oldest.table) return std::nullopt;
   const bool has_rows = inputs_.rows && (!inputs_.has_rows || inputs_.has_rows(*oldest.table));
   const bool has_shared = !inputs_.has_shared || inputs_.has_shared(*oldest.table);
-  const std::size_t others =
-      inputs_.engram_layers.size() + (has_shared ? inputs_.shared.size() : 0);
+  const std::size_t others = inputs_.engram.size() + (has_shared ? inputs_.shared.size() : 0);
   if ((has_rows && !oldest.rows) || oldest.others.size() != others) return std::nullopt;
-  joined_step out{std::move(*oldest.table), std::move(oldest.rows), {}, {}, oldest.first_arrival};
+  joined_step out{
+      std::move(*oldest.table), std::move(oldest.rows), {}, {}, oldest.first_arrival, {}};
   for (auto& [key, block] : oldest.others)
-    (key.kind == flow::row_kind::engram_rows ? out.engram : out.shared).push_back(std::move(block));
+    (is_engram(key.kind) ? out.engram : out.shared).push_back(std::move(block));
+  if (!inputs_.engram.empty() && oldest.last_engram > oldest.last_other)
+    out.engram_wait = oldest.last_engram - oldest.last_other;
   steps_.erase(steps_.begin());
   return out;
 }

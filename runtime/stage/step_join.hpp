@@ -19,10 +19,12 @@ namespace cedar::stage {
 
 using join_time = std::chrono::steady_clock::time_point;
 
-/// A block of state that another stage shares: shared_kv, index_keys, selection or candidates.
+/// A block of state that another stage shares: shared_kv, index_keys, selection or candidates. Or
+/// of Engram rows: engram_rows, engram_slots.
 struct shared_input {
   flow::row_kind kind = flow::row_kind::shared_kv;
-  std::uint32_t layer = 0;  ///< that made it
+  std::uint32_t layer = 0;  ///< that made it; Engram rows: whose module it is
+  std::uint32_t slice = 0;  ///< engram_slots, and index_keys for a shard: its number
 
   auto operator<=>(const shared_input&) const = default;
 };
@@ -30,7 +32,7 @@ struct shared_input {
 /// The inputs that a unit waits for besides the step table.
 struct join_inputs {
   std::optional<flow::row_kind> rows;  ///< embedded, activation, head_input or image_rows
-  std::vector<std::uint32_t> engram_layers;  ///< one engram_rows block for each
+  std::vector<shared_input> engram;  ///< one block for each
   std::vector<shared_input> shared{};  ///< one block for each
   /// The steps whose `rows` are waited for; empty: all of them.
   std::function<bool(const flow::step_table&)> has_rows{};
@@ -41,9 +43,11 @@ struct join_inputs {
 struct joined_step {
   flow::step_table table;
   std::optional<flow::row_block> rows;
-  std::vector<flow::row_block> engram;
+  std::vector<flow::row_block> engram;  ///< by kind, layer and shard
   std::vector<flow::row_block> shared;
   join_time first_arrival;  ///< of any input of the step
+  /// From the last of all other inputs until the last Engram rows; none: they were not last.
+  std::optional<join_time::duration> engram_wait{};
 };
 
 class step_join {
@@ -68,6 +72,8 @@ class step_join {
     std::optional<flow::row_block> rows;
     std::map<shared_input, flow::row_block> others;  ///< Engram rows and shared state
     join_time first_arrival;
+    join_time last_engram{};
+    join_time last_other{};
   };
 
   result<partial*> partial_of(step_id step, join_time now);

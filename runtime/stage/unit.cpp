@@ -27,6 +27,7 @@ class table_unit final : public unit {
     unit_output out;
     auto made = stage_.run(*table);
     if (!made) return fail(made.error());
+    work.engram.rows_sent = table_rows_in(*made);
     append(out.messages, std::move(*made));
     work.end = clock::now();
     out.work.push_back(work);
@@ -36,6 +37,12 @@ class table_unit final : public unit {
   void begin_epoch() override {}
 
  private:
+  static std::uint64_t table_rows_in(const flow::row_block&) { return 0; }
+  std::uint64_t table_rows_in(const std::vector<flow::row_block>& blocks) const {
+    std::uint64_t rows = 0;
+    for (const flow::row_block& block : blocks) rows += stage_.table_rows_in(block);
+    return rows;
+  }
   static void append(std::vector<flow::message>& messages, flow::row_block block) {
     messages.emplace_back(std::move(block));
   }
@@ -68,9 +75,11 @@ class joining_unit : public unit {
       auto step = join_.pop();
       if (!step) break;
       const flow::step_table table = step->table;  // the step itself moves on
+      const engram_counts engram = engram_of(*step);
       taken = work_on(table, step->first_arrival, out, [&](const tap_receiver& keep) {
         return compute(std::move(*step), probes_of(table, keep));
       });
+      if (taken) out.work.back().engram = engram;
     }
     if (!taken) return fail(taken.error());
     out.more = has_more();
@@ -114,6 +123,17 @@ class joining_unit : public unit {
   }
 
  private:
+  static engram_counts engram_of(const joined_step& step) {
+    engram_counts out;
+    if (step.engram.empty()) return out;
+    out.steps = 1;
+    if (!step.engram_wait) return out;
+    out.late = 1;
+    out.waited_us = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(*step.engram_wait).count());
+    return out;
+  }
+
   step_join join_;
 };
 
@@ -122,7 +142,7 @@ class layer_unit final : public joining_unit {
   layer_unit(std::unique_ptr<layer_stage> stage, std::size_t steps_max)
       : joining_unit(
             {stage->first_layer() == 0 ? flow::row_kind::embedded : flow::row_kind::activation,
-             stage->engram_layers(), stage->shared_inputs()},
+             stage->engram_inputs(), stage->shared_inputs()},
             steps_max),
         stage_(std::move(stage)) {}
 

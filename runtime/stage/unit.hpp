@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/base/cache_bytes.hpp"
+#include "runtime/base/engram_counts.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/flow/messages.hpp"
 #include "runtime/stage/drafting.hpp"
@@ -35,6 +36,7 @@ struct unit_work {
   /// The step's inputs are used up; false: it waits for answers or for its verdict, or there are
   /// none.
   bool done = true;
+  engram_counts engram{};  ///< of this stretch
 };
 
 /// What a unit wants to be done after it took a message.

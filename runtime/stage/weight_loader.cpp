@@ -1,6 +1,7 @@
 #include "runtime/stage/weight_loader.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 
@@ -23,6 +24,18 @@ class binder {
     const std::span<const T> elements = fetch<T>(name, {rows, cols});
     if (elements.empty()) return {};
     return {elements.data(), rows, cols};
+  }
+
+  /// Rows [first, first + count) of a matrix.
+  template <class T>
+  matrix_view<const T> rows(const std::string& name, std::uint64_t all, std::uint64_t cols,
+                            std::uint64_t first, std::uint64_t count) {
+    if (failure_) return {};
+    const result<std::span<const T>> elements = store::elements_of_rows<T>(
+        checkpoint_, prefix_ + name, std::array{all, cols}, first, count);
+    if (elements) return {elements->data(), count, cols};
+    failure_ = elements.error();
+    return {};
   }
 
   template <class T>
@@ -213,14 +226,18 @@ result<model::head_weights> load_head(const store::checkpoint& checkpoint,
   return b.finish(out);
 }
 
-result<model::engram_table_weights> load_engram_table(const store::checkpoint& checkpoint,
-                                                      const model::model_config& config,
-                                                      std::uint32_t module) {
-  binder b(checkpoint, layer_prefix(config.engram.layers.at(module)));
-  const std::uint64_t rows = config.engram.rows.at(module);
+result<model::engram_table_weights> load_engram_rows(const store::checkpoint& checkpoint,
+                                                     const model::model_config& config,
+                                                     const model::engram_shard& shard) {
+  const model::engram_config& engram = config.engram;
+  const auto module = std::ranges::find(engram.layers, shard.layer) - engram.layers.begin();
+  const std::uint64_t rows = engram.rows.at(static_cast<std::size_t>(module));
+  binder b(checkpoint, layer_prefix(shard.layer));
   model::engram_table_weights out{
-      b.matrix<std::uint8_t>("engram.embed.weight", rows, config.engram.head_dim),
-      b.matrix<std::uint8_t>("engram.embed.scale", rows, config.engram.head_dim / 32)};
+      b.rows<std::uint8_t>("engram.embed.weight", rows, engram.head_dim, shard.first_row,
+                           shard.rows_count()),
+      b.rows<std::uint8_t>("engram.embed.scale", rows, engram.head_dim / 32, shard.first_row,
+                           shard.rows_count())};
   return b.finish(out);
 }
 

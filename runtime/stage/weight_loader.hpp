@@ -10,6 +10,7 @@
 
 #include "runtime/base/result.hpp"
 #include "runtime/model/config.hpp"
+#include "runtime/model/engram_shard.hpp"
 #include "runtime/model/expert_slice.hpp"
 #include "runtime/model/schedule.hpp"
 #include "runtime/model/weights.hpp"
@@ -36,10 +37,10 @@ result<kernels::matrix_view<const kernels::bf16>> load_embedding(
 result<model::head_weights> load_head(const store::checkpoint& checkpoint,
                                       const model::model_config& config);
 
-/// The table of the module before config.engram.layers[module].
-result<model::engram_table_weights> load_engram_table(const store::checkpoint& checkpoint,
-                                                      const model::model_config& config,
-                                                      std::uint32_t module);
+/// The rows of a shard, of its module's table; nothing else of it is mapped.
+result<model::engram_table_weights> load_engram_rows(const store::checkpoint& checkpoint,
+                                                     const model::model_config& config,
+                                                     const model::engram_shard& shard);
 
 /// The draft blocks (`mtp.*`) with the embedding and the vocabulary projection that they share with
 /// the backbone; nothing else of it. Error not_found too if the model has no draft blocks.

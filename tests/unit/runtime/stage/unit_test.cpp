@@ -62,6 +62,7 @@ class unit_pipeline {
     for (const stage::unit_work& work : out.work) {
       BOOST_TEST((work.first_arrival <= work.begin && work.begin <= work.end));
       worked_[from].push_back(work.step);
+      engram_counts_[from] += work.engram;
     }
     for (flow::message& message : out.messages) route(from, std::move(message));
     return true;
@@ -70,6 +71,7 @@ class unit_pipeline {
   std::vector<flow::proposal> proposals;
   std::vector<flow::tap> taps;
   const std::vector<step_id>& worked(std::size_t unit) { return worked_[unit]; }
+  const engram_counts& engram_counts_of(std::size_t unit) { return engram_counts_[unit]; }
 
   static constexpr std::size_t embedding = 0, engram = 1, front = 2, back = 3, head = 4;
 
@@ -91,6 +93,7 @@ class unit_pipeline {
   std::vector<std::unique_ptr<stage::unit>> units_;
   std::map<std::pair<std::size_t, std::size_t>, std::deque<flow::message>> edges_;
   std::map<std::size_t, std::vector<step_id>> worked_;
+  std::map<std::size_t, engram_counts> engram_counts_;
 };
 
 bool same_bytes(const flow::payload_ref& a, const flow::payload_ref& b) {
@@ -133,6 +136,11 @@ BOOST_DATA_TEST_CASE(units_compute_what_the_local_engine_does_in_any_order_of_de
   for (std::size_t unit = 0; unit <= unit_pipeline::head; ++unit)
     BOOST_TEST(
         (pipeline.worked(unit) == std::vector{step_id{1}, step_id{2}, step_id{3}, step_id{4}}));
+  // 24 rows with a table row in each of six columns of two tables, which the first stage needs.
+  BOOST_TEST((pipeline.engram_counts_of(unit_pipeline::engram) == engram_counts{288, 0, 0, 0}));
+  BOOST_TEST(pipeline.engram_counts_of(unit_pipeline::front).steps == 4U);
+  BOOST_TEST(pipeline.engram_counts_of(unit_pipeline::front).late <= 4U);
+  BOOST_TEST((pipeline.engram_counts_of(unit_pipeline::back) == engram_counts{}));
 }
 
 BOOST_AUTO_TEST_CASE(taps_leave_before_the_rows_that_they_belong_to_and_change_no_bit) {
