@@ -14,10 +14,12 @@ void add_tensor(placement_inspection& to, const model::expected_tensor& tensor,
                 std::vector<model::expected_tensor>& unread) {
   const std::vector<topology::unit_id>& readers =
       to.readers.emplace_back(topology::readers_of(to.plan, tensor));
-  for (const topology::unit_id unit : readers) to.by_unit[unit.value].add(tensor);
+  for (const topology::unit_id unit : readers)
+    to.by_unit[unit.value].add(topology::part_of(to.plan[unit], tensor));
   if (readers.empty()) unread.push_back(tensor);
-  if (readers.size() == 1) to.once.add(tensor);
-  if (readers.size() < 2) return;
+  const bool once = readers.size() == 1 || topology::is_in_parts(to.plan, tensor);
+  if (once) to.once.add(tensor);
+  if (once || readers.empty()) return;
   auto group = std::ranges::find(to.replicas, readers, &replicated_tensors::readers);
   if (group == to.replicas.end()) group = to.replicas.insert(group, {readers, {}, {}});
   group->names.push_back(tensor.name);

@@ -22,7 +22,7 @@ struct placement_inspection {
   topology::plan plan;
   std::vector<std::vector<topology::unit_id>> readers;  ///< of each tensor of the manifest
   std::vector<tensor_sums> by_unit;  ///< by unit id, copies included
-  tensor_sums once;  ///< on exactly one unit
+  tensor_sums once;  ///< on exactly one unit, or in parts on several
   std::vector<replicated_tensors> replicas;
   std::vector<model::component_total> not_placed;  ///< no unit of the file reads them
 

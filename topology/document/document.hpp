@@ -75,6 +75,22 @@ struct stage_entry {
   located<std::string> device;
 };
 
+/// Rows first..last of a table, both included; without `last` all from the first on.
+struct row_range {
+  std::uint64_t first = 0;
+  std::optional<std::uint64_t> last;
+
+  friend bool operator==(const row_range&, const row_range&) = default;
+};
+
+/// A part of the table of the Engram module before a layer.
+struct engram_entry {
+  located<std::string> name;
+  located<std::uint32_t> layer;
+  located<row_range> rows;  ///< omitted: all
+  located<std::string> device;
+};
+
 /// Routed experts that are apart from the stages of their layers.
 struct experts_entry {
   located<std::string> name;
@@ -96,7 +112,8 @@ struct units_entry {
   located<std::string> scheduler_node;
   std::optional<device_unit_entry> vision;
   device_unit_entry embedding;
-  std::optional<device_unit_entry> engram;
+  std::optional<device_unit_entry> engram;  ///< all tables in one place
+  located<std::vector<engram_entry>> engram_shards;  ///< or in parts, in file order
   std::vector<stage_entry> stages;  ///< in file order
   std::vector<experts_entry> experts;  ///< in file order
   std::vector<indexer_entry> indexers;  ///< in file order

@@ -189,6 +189,35 @@ void parse_indexers(section& units, units_entry& result, mistakes& out) {
   }
 }
 
+void parse_engram(const YAML::Node& value, units_entry& result, mistakes& out) {
+  if (!value.IsSequence()) {
+    parse_device_unit(value, "units.engram", result.engram.emplace(), out);
+    return;
+  }
+  result.engram_shards = {{}, position_of(value), true};
+  if (value.size() == 0) {
+    out.report(position_of(value), "'units.engram' must name at least one shard",
+               "write engram: {device: DEVICE}, or a list of {name: NAME, layer: LAYER, "
+               "rows: FIRST-LAST, device: DEVICE}");
+    result.engram_shards.wrong = true;
+  }
+  for (std::size_t index = 0; index < value.size(); ++index) {
+    section body(value[index], "units.engram[" + std::to_string(index) + "]", out);
+    engram_entry shard;
+    shard.name.where = shard.layer.where = shard.rows.where = body.where();
+    if (body.require("name", "name: NAME") && body.text("name", shard.name)) {
+      internal::check_name(shard.name, "shard of a table", out);
+    }
+    shard.layer.wrong = true;
+    if (body.require("layer", "layer: LAYER, the one after the Engram module"))
+      body.number("layer", 0, layer_max, shard.layer);
+    body.rows("rows", shard.rows);
+    if (body.require("device", "device: DEVICE")) body.text("device", shard.device);
+    body.finish();
+    result.engram_shards.value.push_back(std::move(shard));
+  }
+}
+
 void parse_units(section& root, document& result, mistakes& out) {
   const auto found =
       root.require("units",
@@ -209,7 +238,7 @@ void parse_units(section& root, document& result, mistakes& out) {
     parse_device_unit(*value, "units.embedding", result.units.embedding, out);
   }
   if (const auto value = units.find("engram")) {
-    parse_device_unit(*value, "units.engram", result.units.engram.emplace(), out);
+    parse_engram(*value, result.units, out);
   }
   parse_stages(units, result.units, out);
   parse_experts(units, result.units, out);

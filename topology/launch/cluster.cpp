@@ -93,6 +93,8 @@ std::string cluster::units_of(node_id node) const {
       units += "experts '" + unit.name + "'";
     else if (std::holds_alternative<indexer_role>(unit.role))
       units += "indexer '" + unit.name + "'";
+    else if (const auto* engram = std::get_if<engram_role>(&unit.role); engram && engram->in_parts)
+      units += "tables '" + unit.name + "'";
     else
       units += unit.name;
   }

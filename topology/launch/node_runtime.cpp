@@ -141,8 +141,8 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
     return plan_.reads_images() ? stage::make_image_embedding_unit(std::move(*made), steps_max)
                                 : stage::make_embedding_unit(std::move(*made));
   }
-  if (std::holds_alternative<engram_role>(unit.role)) {
-    auto made = model_.make_engram();
+  if (const auto* engram = std::get_if<engram_role>(&unit.role)) {
+    auto made = model_.make_engram(engram->shards);
     if (!made) return fail(made.error());
     return stage::make_engram_unit(std::move(*made));
   }
@@ -174,11 +174,11 @@ result<std::unique_ptr<stage::unit>> node_runtime::make_unit(const unit_plan& un
 
 result<std::unique_ptr<stage::unit>> node_runtime::make_stage(const stage_role& role,
                                                               const kernels::backend& backend) {
-  auto made =
-      model_.make_layers(backend, {role.layers.first, role.layers.last, plan_.limits().requests,
-                                   plan_.limits().context, role.imports, role.exports,
-                                   plan_.limits().kv_granules, plan_.limits().prefix_granules,
-                                   role.tapped_layers, role.experts_elsewhere, role.indexers});
+  auto made = model_.make_layers(
+      backend,
+      {role.layers.first, role.layers.last, plan_.limits().requests, plan_.limits().context,
+       role.imports, role.exports, plan_.limits().kv_granules, plan_.limits().prefix_granules,
+       role.tapped_layers, role.experts_elsewhere, role.indexers, role.engram_shards});
   if (!made) return fail(made.error());
   return stage::make_layer_unit(std::move(*made), plan_.limits().steps_in_flight);
 }
@@ -194,7 +194,10 @@ result<void> node_runtime::spawn_unit(const unit_plan& unit) {
   }
   auto made = make_unit(unit);
   if (!made) return fail(made.error().with("unit '" + unit.name + "'"));
+  const auto* engram = std::get_if<engram_role>(&unit.role);
+  // A shard of a table may wait for its disk.
   const bool computes = std::holds_alternative<stage_role>(unit.role) ||
+                        (engram != nullptr && engram->in_parts) ||
                         std::holds_alternative<experts_role>(unit.role) ||
                         std::holds_alternative<indexer_role>(unit.role) ||
                         std::holds_alternative<head_role>(unit.role) ||

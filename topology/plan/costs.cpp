@@ -119,6 +119,7 @@ edge_cost cost_of(const plan& planned, edge_id id, const cost_basis& basis) {
       as_double(size.per_selected * selected);
   // A decode row is none of an image.
   if (edge.kind == edge_kind::image_rows) return {.largest_step = edge.step_bytes_max};
+  cost.decode_row += as_double(size.per_table_row) * edge.table_rows_a_row;
   const double spans = as_double(edge.messages_per_step() * size.per_request + size.per_order +
                                  size.per_drafted_token * planned.limits().draft_tokens);
   cost.decode_step =

@@ -1,5 +1,6 @@
 #include "topology/plan/internal/cuda_checks.hpp"
 #include "topology/plan/internal/draft_checks.hpp"
+#include "topology/plan/internal/engram_checks.hpp"
 #include "topology/plan/internal/expert_checks.hpp"
 #include "topology/plan/internal/indexer_checks.hpp"
 #include "topology/plan/internal/layer_checks.hpp"
@@ -26,11 +27,12 @@ tl::expected<plan, std::vector<diagnostic>> make_plan(const reading& file,
   internal::check_names(topology, all);
   internal::check_threads(topology, all);
   internal::check_cuda(topology, all);
-  internal::check_model(topology, config, all);
+  internal::check_model(topology, all);
   internal::check_addresses(topology, all);
   internal::check_joining(topology, all);
   internal::check_split_entries(topology, config, all);
   const bool layers_fit = internal::check_layers(topology, config, all);
+  internal::check_engram(topology, config, all);
   internal::check_experts(topology, config, all);
   internal::check_indexers(topology, config, all);
   internal::check_mode(topology, all);

@@ -135,6 +135,17 @@ std::uint64_t layer_row_bytes(const model::model_config& config, const memory_lo
   return 3 * streams + attention + moe + engram;
 }
 
+/// Bytes of a row for those of Engram's tables that come in parts: put together for a step.
+std::uint64_t joined_row_bytes(const stage_role& stage, const model::model_config& config) {
+  return static_cast<std::uint64_t>(std::ranges::count_if(
+             stage.engram_layers,
+             [&](std::uint32_t layer) {
+               return std::ranges::count(stage.engram_shards, layer, &model::engram_shard::layer) >
+                      0;
+             })) *
+         engram_rows_size(config).per_row;
+}
+
 /// Of a slice: the rows of all choices, grouped by expert, and what experts make of them before
 /// their outputs, which are made where they leave from.
 std::uint64_t working_of_experts(const model::expert_slice& slice,
@@ -159,7 +170,8 @@ std::uint64_t working_of_indexer(const model::index_shard& shard, const model::m
 std::uint64_t activations_of(const unit_role& role, const plan& planned, const memory_load& load) {
   const model::model_config& config = planned.model();
   const std::uint64_t rows = planned.limits().rows_per_step;
-  if (std::holds_alternative<stage_role>(role)) return rows * layer_row_bytes(config, load);
+  if (const auto* stage = std::get_if<stage_role>(&role))
+    return rows * (layer_row_bytes(config, load) + joined_row_bytes(*stage, config));
   if (std::holds_alternative<head_role>(role))
     return rows * (config.vocabulary * f32_bytes + config.width * f32_bytes);
   if (std::holds_alternative<vision_role>(role)) return vision_working_bytes(planned);
@@ -225,7 +237,7 @@ std::vector<memory_need> memory_of_units(const plan& planned, const memory_load&
   std::vector<memory_need> needs(planned.units().size());
   for (const model::expected_tensor& tensor : model::manifest(config))
     for (const unit_id reader : readers_of(planned, tensor))
-      needs[reader.value].weights += tensor.bytes();
+      needs[reader.value].weights += part_of(planned[reader], tensor).bytes();
   for (const unit_plan& unit : planned.units()) {
     memory_need& need = needs[unit.id.value];
     if (const auto* stage = std::get_if<stage_role>(&unit.role))

@@ -18,6 +18,7 @@ constexpr std::uint64_t flag_bytes = 1;
 constexpr std::uint64_t codes_per_scale = 32;
 constexpr std::uint64_t position_bytes = 4;  // of a selected entry or block: i32
 constexpr std::uint64_t expert_id_bytes = 4;  // i32
+constexpr std::uint64_t place_bytes = 4;  // of a table row: i32
 constexpr std::uint64_t tap_dimensions_max = 4;
 
 message_size rows_size(std::uint64_t bytes, bool in_decoder) noexcept {
@@ -28,6 +29,10 @@ message_size rows_size(std::uint64_t bytes, bool in_decoder) noexcept {
 
 std::uint64_t main_entry_bytes(const model::model_config& config) noexcept {
   return kernels::entry_bytes(model::global_entry_format, config.head_dim);
+}
+
+std::uint64_t table_row_bytes(const model::model_config& config) noexcept {
+  return config.engram.head_dim + (config.engram.head_dim + codes_per_scale - 1) / codes_per_scale;
 }
 
 }  // namespace
@@ -50,9 +55,13 @@ message_size activation_size(const model::model_config& config, bool in_decoder)
 }
 
 message_size engram_rows_size(const model::model_config& config) noexcept {
-  const std::uint64_t scales = (config.engram.head_dim + codes_per_scale - 1) / codes_per_scale;
   return {.per_request = flow::packed_span_bytes,
-          .per_row = config.engram_columns() * (config.engram.head_dim + scales)};
+          .per_row = config.engram_columns() * table_row_bytes(config)};
+}
+
+message_size engram_slots_size(const model::model_config& config) noexcept {
+  return {.per_request = flow::packed_span_bytes,
+          .per_table_row = place_bytes + table_row_bytes(config)};
 }
 
 message_size head_input_size(const model::model_config& config) noexcept {

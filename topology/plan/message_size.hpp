@@ -25,6 +25,10 @@ struct draft_counts {
 /// By layer: the experts that its router chose for each row of a step that walks it.
 using step_routes = std::map<std::uint32_t, std::vector<std::vector<std::uint32_t>>>;
 
+/// By layer with an Engram module: the rows of its table that a step needs, as many as it has rows
+/// and the table columns.
+using step_addresses = std::map<std::uint32_t, std::vector<std::uint64_t>>;
+
 /// What a step asks of the pipeline, as far as the size of a message depends on it.
 struct step_shape {
   std::uint64_t requests = 0;  ///< spans of the step's row table
@@ -40,6 +44,7 @@ struct step_shape {
   std::uint64_t routed_rows = 0;  ///< rows that chose an expert of the edge's slice in one layer
   std::uint64_t choices = 0;  ///< experts of the slice that they chose, in total
   std::uint64_t asking_rows = 0;  ///< rows of one source that see an entry of the edge's shard
+  std::uint64_t table_rows = 0;  ///< rows of the edge's shard of an Engram table, in total
 };
 
 /// Bytes of a message: the sum of its terms, exact. Diagnostics, sampling options and prefixes come
@@ -59,6 +64,7 @@ struct message_size {
   std::uint64_t per_routed_row = 0;
   std::uint64_t per_choice = 0;
   std::uint64_t per_asking_row = 0;
+  std::uint64_t per_table_row = 0;
 
   std::uint64_t bytes(const step_shape& step) const noexcept {
     return per_request * step.requests + per_row * step.rows + per_decoder_row * step.decoder_rows +
@@ -66,7 +72,8 @@ struct message_size {
            per_selected * step.selected + per_tapped_row * step.tapped +
            per_order * step.drafts.orders + per_drafted_token * step.drafts.tokens +
            per_image_row * step.image_rows + per_routed_row * step.routed_rows +
-           per_choice * step.choices + per_asking_row * step.asking_rows;
+           per_choice * step.choices + per_asking_row * step.asking_rows +
+           per_table_row * step.table_rows;
   }
   friend bool operator==(const message_size&, const message_size&) = default;
 };
@@ -109,6 +116,8 @@ message_size image_rows_size(const model::model_config& config) noexcept;
 /// Rows for a slice of experts: ids [rows, k] i32, route weights [rows, k] f32, and the rows in FP8
 /// with a scale for 32.
 message_size expert_rows_size(const model::model_config& config) noexcept;
+/// Rows of a shard of an Engram table, and a place i32 for each.
+message_size engram_slots_size(const model::model_config& config) noexcept;
 /// Outputs of experts [choices, width] bf16.
 message_size expert_outputs_size(const model::model_config& config) noexcept;
 

@@ -16,6 +16,15 @@ const Item& item_at(const std::vector<Item>& items, Id id, const char* what) {
   return items[id.value];
 }
 
+/// Of the rows that a step needs, those of the shard.
+std::uint64_t table_rows_of(const engram_role& role, const step_addresses& addresses) {
+  const model::engram_shard& shard = role.shards.front();
+  const auto found = addresses.find(shard.layer);
+  if (found == addresses.end()) return 0;
+  return static_cast<std::uint64_t>(
+      std::ranges::count_if(found->second, [&](std::uint64_t row) { return shard.holds(row); }));
+}
+
 }  // namespace
 
 std::string_view to_string(device_kind kind) noexcept {
@@ -92,6 +101,8 @@ std::string_view to_string(edge_kind kind) noexcept {
       return "index_choice";
     case edge_kind::pool_choice:
       return "pool_choice";
+    case edge_kind::engram_slots:
+      return "engram_slots";
   }
   return "?";
 }
@@ -178,7 +189,8 @@ flow::edge_contract plan::contract(edge_id edge, std::uint64_t fingerprint) cons
 }
 
 std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
-                                   const draft_counts& drafts, const step_routes& routes) const {
+                                   const draft_counts& drafts, const step_routes& routes,
+                                   const step_addresses& addresses) const {
   const edge_plan& planned = (*this)[edge];
   CEDAR_REQUIRE(planned.follows_tables(), "no table tells what passes " + planned.name);
   const model::schedule schedule(model_);
@@ -190,6 +202,9 @@ std::uint64_t plan::expected_bytes(edge_id edge, const flow::step_table& table,
   if (planned.kind == edge_kind::shared_kv || planned.kind == edge_kind::index_keys)
     shape.entries = entries_of(table, schedule[planned.layer].ratio, shard);
   if (planned.kind == edge_kind::index_keys && shard != nullptr && shape.entries == 0) return 0;
+  if (planned.kind == edge_kind::engram_slots)
+    shape.table_rows =
+        table_rows_of(std::get<engram_role>((*this)[planned.producer].role), addresses);
   const bool spans = planned.kind != edge_kind::proposal && planned.kind != edge_kind::verdict;
   const std::uint64_t replay = spans ? replay_bytes_of(table) : 0;
   if (planned.groups.empty()) {

@@ -3,8 +3,8 @@
 // 1. Only make_plan() creates a plan: whoever holds one need not check it.
 // 2. Ids are indices into nodes(), devices(), units(), edges(); two processes that plan the same
 //    file for the same model get the same ids.
-// 3. Units are ordered as a row walks them: scheduler, vision, embedding, engram, slices of
-//    experts, indexers, stages by layer, head, drafter.
+// 3. Units are ordered as a row walks them: scheduler, vision, embedding, engram or its shards,
+//    slices of experts, indexers, stages by layer, head, drafter.
 // 4. Every window holds the largest messages of `steps_in_flight` steps (of requests and their
 //    replies: of one step, or of one layer; of images: some), and the graph of edges without the
 //    scheduler's and without requests has no cycle; internal/credit_proof.hpp says why nothing can
@@ -26,6 +26,7 @@
 #include "runtime/base/link_shape.hpp"
 #include "runtime/flow/edge.hpp"
 #include "runtime/model/config.hpp"
+#include "runtime/model/engram_shard.hpp"
 #include "runtime/model/expert_slice.hpp"
 #include "runtime/model/index_shard.hpp"
 #include "runtime/model/sharing.hpp"
@@ -86,7 +87,9 @@ struct scheduler_role {};
 struct vision_role {};
 struct embedding_role {};
 struct engram_role {
-  std::vector<std::uint32_t> layers;  ///< holds the tables of the modules before these layers
+  /// The tables of all modules; or one of `units.engram`, whose unit has its name.
+  std::vector<model::engram_shard> shards;
+  bool in_parts = false;
 };
 struct stage_role {
   layer_range layers;
@@ -99,6 +102,7 @@ struct stage_role {
   std::vector<model::expert_slice> experts_elsewhere;  ///< slices with experts of its layers
   /// Shards of the index keys that its layers make or choose by.
   std::vector<model::index_shard> indexers;
+  std::vector<model::engram_shard> engram_shards;  ///< of its layers' tables that are in parts
 };
 struct experts_role {
   model::expert_slice slice;
@@ -116,7 +120,8 @@ using unit_role = std::variant<scheduler_role, embedding_role, engram_role, stag
 /// A part of the model, or the scheduler, at its place.
 struct unit_plan {
   unit_id id;
-  std::string name;  ///< unique: a stage's, slice's or indexer's name, or "scheduler", "vision",
+  std::string name;  ///< unique: a stage's, a slice's, a shard's or an indexer's name, or
+                     ///< "scheduler", "vision",
                      ///< "embedding", "engram", "head", "drafter"
   node_id node;
   std::optional<device_id> device;  ///< the scheduler has none
@@ -126,7 +131,7 @@ struct unit_plan {
 enum class edge_kind : std::uint8_t {
   step_table,  ///< scheduler -> every other unit
   embedded,  ///< embedding -> first stage
-  engram_rows,  ///< engram -> stage, one edge for each module
+  engram_rows,  ///< engram, or a shard with a whole table -> stage, one edge for each module
   activation,  ///< stage -> next stage
   shared_kv,  ///< owner's stage -> each later stage that reads it (`mirror`)
   index_keys,  ///< owner's stage -> each later stage that selects by its keys, or each indexer that
@@ -150,6 +155,7 @@ enum class edge_kind : std::uint8_t {
   pool_query,  ///< the same of sources that are restricted to candidates
   index_choice,  ///< indexer -> the stage that asked
   pool_choice,  ///< the same for the candidate source
+  engram_slots,  ///< shard of a module's table -> stage
 };
 std::string_view to_string(edge_kind kind) noexcept;
 /// Asked while a step runs, or the answer to it.
@@ -163,17 +169,20 @@ struct edge_plan {
   unit_id consumer;
   node_id from;  ///< the producer's node
   node_id to;  ///< the consumer's node
-  /// engram_rows: the layer whose module this is. shared_kv, index_keys, gather_request, gathered:
-  /// the owner. selection, candidates: the layer that chose. draft_taps: the target layer. Else 0.
+  /// engram_rows, engram_slots: the layer whose module this is. shared_kv, index_keys,
+  /// gather_request, gathered: the owner. selection, candidates: the layer that chose. draft_taps:
+  /// the target layer. Else 0.
   std::uint32_t layer = 0;
   std::uint32_t reader = 0;  ///< requests and replies: first layer of the stage that asks
-  /// Number of the slice or the indexer that is asked, or that index keys are for.
+  /// Number of the slice or the indexer that is asked, or that index keys are for. engram_slots: of
+  /// the shard.
   std::uint32_t slice = 0;
   /// gather_request, gathered: the index sources by which the stage asks, one message of a step for
   /// each. expert_rows, expert_outputs: the layers, one message for each of which some row chose an
   /// expert of the slice. Queries and choices: the index sources, one message for each of which
   /// some row sees an entry of the shard. Else empty: at most one message a step.
   std::vector<std::uint32_t> groups;
+  double table_rows_a_row = 0;  ///< engram_slots: of the shard, that a row needs on average
   std::string name;  ///< "encoder -> decoder activation"
   message_size size;  ///< of an ordinary message; all zero for taps
   std::uint64_t step_bytes_max = 0;  ///< of all messages of the largest step; taps: 0
@@ -313,11 +322,11 @@ class plan {
   flow::edge_contract contract(edge_id edge, std::uint64_t fingerprint) const;
   /// Bytes (flow::credit_bytes) that the messages of `table`'s step have on an edge, all of them
   /// together. Exact, but for verdicts, which may settle cancelled requests beside those of the
-  /// step. `drafts` and `routes`: of the step; no table tells them. Requires:
+  /// step. `drafts`, `routes` and `addresses`: of the step; no table tells them. Requires:
   /// edge_plan::follows_tables().
   std::uint64_t expected_bytes(edge_id edge, const flow::step_table& table,
-                               const draft_counts& drafts = {},
-                               const step_routes& routes = {}) const;
+                               const draft_counts& drafts = {}, const step_routes& routes = {},
+                               const step_addresses& addresses = {}) const;
   /// Over all edges from one node to another. Zero if none.
   traffic_bound traffic(node_id from, node_id to) const;
 

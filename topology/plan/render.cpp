@@ -131,6 +131,7 @@ std::string formula(const edge_plan& edge, const model::model_config& config) {
   add(size.per_routed_row, " a routed row");
   add(size.per_choice, " a choice");
   add(size.per_asking_row, " an asking row");
+  add(size.per_table_row, " a table row");
   add(size.per_request, " a request");
   if (edge.kind == edge_kind::image) return grouped(cell_bytes(config)) + " a cell of an image";
   if (edge.groups.empty()) return text;

@@ -59,6 +59,15 @@ ordered_json devices_json(const plan& planned, const cost_basis& basis) {
   return devices;
 }
 
+ordered_json tables_json(const engram_role& engram) {
+  ordered_json out = {{"tables_of_layers", ordered_json::array()}};
+  for (const model::engram_shard& shard : engram.shards)
+    out["tables_of_layers"].push_back(shard.layer);
+  if (const auto& shard = engram.shards.front(); engram.in_parts)
+    out["rows"] = {shard.first_row, shard.end_row - 1};
+  return out;
+}
+
 ordered_json units_json(const plan& planned, const cost_basis& basis) {
   const auto needs = memory_of_units(planned, basis.load);
   ordered_json units = ordered_json::array();
@@ -79,7 +88,7 @@ ordered_json units_json(const plan& planned, const cost_basis& basis) {
       entry["parts"] = indexer->shard.parts;
     }
     if (const auto* engram = std::get_if<engram_role>(&unit.role))
-      entry["tables_of_layers"] = engram->layers;
+      entry.update(tables_json(*engram));
     if (const auto* drafter = std::get_if<drafter_role>(&unit.role))
       entry["taps_of_layers"] = drafter->target_layers;
     entry["needs"] = memory_json(needs[unit.id.value]);
@@ -102,7 +111,8 @@ ordered_json size_json(const message_size& size) {
           {"image_row", size.per_image_row},
           {"routed_row", size.per_routed_row},
           {"choice", size.per_choice},
-          {"asking_row", size.per_asking_row}};
+          {"asking_row", size.per_asking_row},
+          {"table_row", size.per_table_row}};
 }
 
 ordered_json edges_json(const plan& planned, const cost_basis& basis) {

@@ -17,8 +17,9 @@ struct reads {
   bool operator()(const embedding_role&) const noexcept {
     return tensor.part == model::component::embedding;
   }
-  bool operator()(const engram_role&) const noexcept {
-    return tensor.part == model::component::engram_table;
+  bool operator()(const engram_role& role) const noexcept {
+    return tensor.part == model::component::engram_table && tensor.layer &&
+           std::ranges::count(role.shards, *tensor.layer, &model::engram_shard::layer) > 0;
   }
   bool operator()(const stage_role& stage) const noexcept {
     return model::in_text_model(tensor) && tensor.part != model::component::engram_table &&
@@ -43,6 +44,19 @@ std::vector<unit_id> readers_of(const plan& planned, const model::expected_tenso
   std::vector<unit_id> out;
   for (const unit_plan& unit : planned.units())
     if (std::visit(reads{tensor}, unit.role)) out.push_back(unit.id);
+  return out;
+}
+
+bool is_in_parts(const plan& planned, const model::expected_tensor& tensor) {
+  return tensor.part == model::component::engram_table && readers_of(planned, tensor).size() > 1;
+}
+
+model::expected_tensor part_of(const unit_plan& reader, const model::expected_tensor& tensor) {
+  model::expected_tensor out = tensor;
+  const auto* engram = std::get_if<engram_role>(&reader.role);
+  if (engram != nullptr && tensor.part == model::component::engram_table)
+    for (const model::engram_shard& shard : engram->shards)
+      if (shard.layer == tensor.layer) out.shape.at(0) = shard.rows_count();
   return out;
 }
 

@@ -13,4 +13,10 @@ namespace cedar::topology {
 /// for the drafter, which shares the embedding and the vocabulary projection with the backbone.
 std::vector<unit_id> readers_of(const plan& planned, const model::expected_tensor& tensor);
 
+/// Whether several units read parts of it: each row of an Engram table is on one shard.
+bool is_in_parts(const plan& planned, const model::expected_tensor& tensor);
+
+/// What `reader` reads of a tensor: the whole, or a tensor of the rows of its shard.
+model::expected_tensor part_of(const unit_plan& reader, const model::expected_tensor& tensor);
+
 }  // namespace cedar::topology

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <list>
 
 #include "actors/error_bridge.hpp"
 #include "topology/launch/edge_ends.hpp"
@@ -111,6 +112,20 @@ std::string with_indexers(std::string text) {
   return text;
 }
 
+/// Of "three nodes": tables in parts on two nodes of their own, beside a stage and with the client.
+std::string with_shards(std::string text) {
+  text.insert(text.find("nodes: {") + 8, "low: {}, high: {}, ");
+  text.insert(text.find("devices: {") + 10, "l: {node: low}, h: {node: high}, ");
+  const std::string whole = "  engram: {device: b}\n";
+  return text.replace(text.find(whole), whole.size(),
+                      "  engram:\n"
+                      "    - {name: lower, layer: 1, rows: 0-299, device: l}\n"
+                      "    - {name: upper, layer: 4, rows: 150-, device: h}\n"
+                      "    - {name: middle, layer: 1, rows: 300-301, device: b}\n"
+                      "    - {name: rest, layer: 1, rows: 302-, device: h}\n"
+                      "    - {name: near, layer: 4, rows: 0-149, device: a}\n");
+}
+
 const std::string drafted = "drafted ";
 
 /// Of a placement; "three nodes" has a node for the drafter alone.
@@ -149,11 +164,15 @@ const stage::model_source& model_of(const topology::plan& plan) {
 }
 
 /// Reading the tokenizer for every run would take most of its time.
-const stage::engram_stage& engram_of(const stage::model_source& model) {
-  static std::map<const stage::model_source*, stage::engram_stage> made;
-  const auto found = made.find(&model);
-  return found != made.end() ? found->second
-                             : made.emplace(&model, value_of(model.make_engram())).first->second;
+const stage::engram_stage& engram_of(const stage::model_source& model,
+                                     const std::vector<model::engram_shard>& shards) {
+  using placed = std::pair<const stage::model_source*, std::vector<model::engram_shard>>;
+  static std::list<std::pair<placed, stage::engram_stage>> made;
+  const placed wanted{&model, shards};
+  const auto found =
+      std::ranges::find(made, wanted, &std::pair<placed, stage::engram_stage>::first);
+  if (found != made.end()) return found->second;
+  return made.emplace_back(wanted, value_of(model.make_engram(shards))).second;
 }
 
 }  // namespace
@@ -162,10 +181,11 @@ const std::vector<std::string> seeing_names{"seeing two nodes", "seeing three no
                                             "seeing mirror", "seeing gather",
                                             "seeing drafted three nodes"};
 const std::vector<std::string> drafted_names{"drafted two nodes", "drafted three nodes",
-                                             "drafted mirror", "drafted gather", "drafted experts"};
+                                             "drafted mirror",    "drafted gather",
+                                             "drafted experts",   "drafted shards"};
 
-const std::vector<std::string> topology_names{"one node", "two nodes", "three nodes",
-                                              "mirror",   "gather",    "experts"};
+const std::vector<std::string> topology_names{"one node", "two nodes", "three nodes", "mirror",
+                                              "gather",   "experts",   "shards"};
 
 topology::plan planned(const std::string& name, const std::string& sections) {
   std::string topology_name = name;
@@ -176,7 +196,8 @@ topology::plan planned(const std::string& name, const std::string& sections) {
                             : topology_name == "three nodes" ? three_nodes
                             : topology_name == "experts"
                                 ? with_indexers(with_experts(split_groups("gather")))
-                                : split_groups(topology_name);
+                            : topology_name == "shards" ? with_shards(three_nodes)
+                                                        : split_groups(topology_name);
   std::string topology = drafts ? with_drafter(plain, topology_name) : plain;
   if (sees) topology = with_vision(std::move(topology), topology_name);
   if (drafts && sections.find("draft: ") == std::string::npos) topology += "draft: fixed:5\n";
@@ -312,8 +333,8 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
     auto vision = value_of(model_.make_vision(cpu_backend()));
     vision_ = vision.get();
     made = stage::make_vision_unit(std::move(vision), steps);
-  } else if (std::holds_alternative<topology::engram_role>(unit.role)) {
-    made = stage::make_engram_unit(engram_of(model_));
+  } else if (const auto* engram = std::get_if<topology::engram_role>(&unit.role)) {
+    made = stage::make_engram_unit(engram_of(model_, engram->shards));
   } else if (const auto* experts = std::get_if<topology::experts_role>(&unit.role)) {
     made = stage::make_expert_unit(value_of(model_.make_experts(cpu_backend(), experts->slice)));
   } else if (const auto* indexer = std::get_if<topology::indexer_role>(&unit.role)) {
@@ -335,7 +356,7 @@ actors::unit_actor simulation::spawn_unit(const topology::unit_plan& unit) {
         cpu_backend(),
         {role.layers.first, role.layers.last, plan_.limits().requests, plan_.limits().context,
          role.imports, role.exports, plan_.limits().kv_granules, plan_.limits().prefix_granules,
-         role.tapped_layers, role.experts_elsewhere, role.indexers}));
+         role.tapped_layers, role.experts_elsewhere, role.indexers, role.engram_shards}));
     stages_[unit.id] = stage.get();
     made = stage::make_layer_unit(std::move(stage), steps);
   }

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t name_bytes_max = 63;
 // Far beyond any model; keeps arithmetic on layer numbers free of overflow.
 constexpr std::uint32_t layer_max = 99999;
+// Likewise of a table's rows.
+constexpr std::uint64_t row_max = (std::uint64_t{1} << 40U) - 1;
 // Units of sizes, and their binary exponents.
 constexpr std::array<std::pair<std::string_view, unsigned>, 4> byte_units = {
     {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}}};
@@ -302,6 +304,33 @@ bool section::layers(const std::string& key, located<layer_range>& out) {
   out = {{static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(last)},
          position_of(*value),
          true};
+  return true;
+}
+
+bool section::rows(const std::string& key, located<row_range>& out) {
+  const auto value = find(key);
+  if (!value) return false;
+  out.wrong = true;
+  const std::string text = value->IsScalar() ? value->Scalar() : std::string();
+  const std::size_t dash = text.find('-');
+  const bool to_end = dash != std::string::npos && dash + 1 == text.size();
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  const bool readable =
+      parse_decimal(text.substr(0, dash), first) &&
+      (to_end || parse_decimal(dash == std::string::npos ? text : text.substr(dash + 1), last)) &&
+      first <= row_max && last <= row_max;
+  if (!readable) {
+    wrong_type(key, *value, "a range of rows",
+               "write " + key + ": FIRST-LAST, or " + key + ": FIRST- up to the last");
+    return false;
+  }
+  if (!to_end && first > last) {
+    mistakes_.report(position_of(*value), full(key) + " runs backwards: " + in_quotes(text),
+                     "write " + key + ": " + std::to_string(last) + "-" + std::to_string(first));
+    return false;
+  }
+  out = {{first, to_end ? std::nullopt : std::optional(last)}, position_of(*value), true};
   return true;
 }
 

@@ -72,6 +72,8 @@ class section {
   /// "0-3,8": numbers and ranges, which become ascending numbers, each once.
   bool numbers(const std::string& key, std::uint32_t most,
                located<std::vector<std::uint32_t>>& out);
+  /// "1000-1999", "1000-" (to the end), "1000": rows of a table.
+  bool rows(const std::string& key, located<row_range>& out);
   void texts(const std::string& key, std::vector<located<std::string>>& out);
 
   /// The entries of an open mapping, whose keys are names that the person chooses.

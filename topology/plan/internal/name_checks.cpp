@@ -52,6 +52,7 @@ std::vector<const located<std::string>*> devices_of_units(const units_entry& uni
   if (units.vision) used.push_back(&units.vision->device);
   used.push_back(&units.embedding.device);
   if (units.engram) used.push_back(&units.engram->device);
+  for (const engram_entry& shard : units.engram_shards.value) used.push_back(&shard.device);
   for (const experts_entry& slice : units.experts) used.push_back(&slice.device);
   for (const indexer_entry& shard : units.indexers) used.push_back(&shard.device);
   for (const stage_entry& stage : units.stages) used.push_back(&stage.device);
@@ -60,7 +61,8 @@ std::vector<const located<std::string>*> devices_of_units(const units_entry& uni
   return used;
 }
 
-/// Of stages, slices of experts and indexers, which share a space of names with the other units.
+/// Of stages, shards of tables, slices of experts and indexers, which share a space of names with
+/// the other units.
 void check_unit_names(const document& topology, std::vector<diagnostic>& out) {
   std::set<std::string> seen;
   const auto check = [&](const located<std::string>& name, const std::string& what,
@@ -78,8 +80,10 @@ void check_unit_names(const document& topology, std::vector<diagnostic>& out) {
   for (const stage_entry& stage : topology.units.stages) check(stage.name, "a stage", "stages");
   for (const experts_entry& slice : topology.units.experts)
     check(slice.name, "a slice of experts", "stages or slices of experts");
+  for (const engram_entry& shard : topology.units.engram_shards.value)
+    check(shard.name, "a shard of a table", "stages, slices of experts or shards of tables");
   for (const indexer_entry& shard : topology.units.indexers)
-    check(shard.name, "an indexer", "stages, slices of experts or indexers");
+    check(shard.name, "an indexer", "stages, slices of experts, shards of tables or indexers");
 }
 
 void check_every_node_is_used(const document& topology, std::vector<diagnostic>& out) {
@@ -153,19 +157,7 @@ void check_names(const document& topology, std::vector<diagnostic>& out) {
   check_every_node_is_used(topology, out);
 }
 
-void check_model(const document& topology, const model::model_config& config,
-                 std::vector<diagnostic>& out) {
-  // Without stages there are no units that could be read.
-  if (!config.engram.layers.empty() && !topology.units.engram && !topology.units.stages.empty()) {
-    out.push_back(topology.mistake(topology.units.where,
-                                   "'units.engram' is missing: the model has Engram modules",
-                                   "write engram: {device: DEVICE}"));
-  }
-  if (config.engram.layers.empty() && topology.units.engram) {
-    out.push_back(topology.mistake(topology.units.engram->where,
-                                   "the model has no Engram modules for 'units.engram' to hold",
-                                   "remove it"));
-  }
+void check_model(const document& topology, std::vector<diagnostic>& out) {
   if (topology.model_path.given || topology.model_path.wrong) return;
   for (const node_entry& node : topology.nodes) {
     if (node.model_path.given || node.model_path.wrong) continue;

@@ -20,10 +20,8 @@ std::optional<std::uint32_t> index_of_device(const document& topology, std::stri
 
 /// Nodes, devices and units refer to what exists; every node has a unit; stage names are unique.
 void check_names(const document& topology, std::vector<diagnostic>& out);
-/// The engram unit is there if and only if the model has Engram modules; every node has a
-/// checkpoint.
-void check_model(const document& topology, const model::model_config& config,
-                 std::vector<diagnostic>& out);
+/// Every node has a checkpoint.
+void check_model(const document& topology, std::vector<diagnostic>& out);
 /// Addresses are loopback unless the file says otherwise and names a secret.
 void check_addresses(const document& topology, std::vector<diagnostic>& out);
 /// Nodes that are started by a person, and where they find the client.

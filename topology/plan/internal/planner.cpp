@@ -7,6 +7,7 @@
 #include "topology/plan/internal/address.hpp"
 #include "topology/plan/internal/credit_proof.hpp"
 #include "topology/plan/internal/draft_checks.hpp"
+#include "topology/plan/internal/engram_checks.hpp"
 #include "topology/plan/internal/expert_checks.hpp"
 #include "topology/plan/internal/indexer_checks.hpp"
 #include "topology/plan/internal/name_checks.hpp"
@@ -191,9 +192,7 @@ void planner::place_units() {
   scheduler_ = add_unit("scheduler", plan_.client_, std::nullopt, scheduler_role{});
   if (units.vision) vision_ = add_unit("vision", units.vision->device.value, vision_role{});
   embedding_ = add_unit("embedding", units.embedding.device.value, embedding_role{});
-  if (units.engram) {
-    engram_ = add_unit("engram", units.engram->device.value, engram_role{config_.engram.layers});
-  }
+  place_engram();
   place_experts();
   place_indexers();
   place_stages();
@@ -201,6 +200,17 @@ void planner::place_units() {
   if (plan_.limits_.draft_tokens > 0)
     drafter_ = add_unit("drafter", units.drafter->device.value,
                         drafter_role{config_.dspark.target_layers});
+}
+
+void planner::place_engram() {
+  const units_entry& units = document_.units;
+  if (units.engram)
+    engram_.push_back(add_unit("engram", units.engram->device.value,
+                               engram_role{model::whole_tables(config_.engram)}));
+  for (const engram_entry& entry : units.engram_shards.value) {
+    const auto shard = shard_of(entry, config_, static_cast<std::uint32_t>(engram_.size()));
+    engram_.push_back(add_unit(entry.name.value, entry.device.value, engram_role{{shard}, true}));
+  }
 }
 
 void planner::place_experts() {
@@ -217,6 +227,18 @@ void planner::place_indexers() {
     const indexer_entry& entry = document_.units.indexers[shard.number];
     indexers_.push_back(add_unit(entry.name.value, entry.device.value, indexer_role{shard}));
   }
+}
+
+std::vector<model::engram_shard> planner::shards_within(layer_range layers) const {
+  const auto whole = model::whole_tables(config_.engram);
+  std::vector<model::engram_shard> out;
+  for (const unit_id id : engram_)
+    for (const model::engram_shard& shard : std::get<engram_role>(plan_[id].role).shards) {
+      const auto table = std::ranges::find(whole, shard.layer, &model::engram_shard::layer);
+      const bool within = shard.layer >= layers.first && shard.layer <= layers.last;
+      if (within && shard.rows_count() < table->rows_count()) out.push_back(shard);
+    }
+  return out;
 }
 
 void planner::place_stages() {
@@ -247,6 +269,7 @@ void planner::place_stages() {
       if (slice.first_layer <= layers.last && slice.last_layer >= layers.first)
         role.experts_elsewhere.push_back(slice);
     }
+    role.engram_shards = shards_within(layers);
     for (stage_role& earlier : roles)
       earlier.exports = model::merged(
           earlier.exports, model::made_by(role.imports, earlier.layers.first, earlier.layers.last));
@@ -376,11 +399,7 @@ void planner::connect_units() {
   }
   connect_vision();
   connect(edge_kind::embedded, embedding_, stages_.front(), embedded_size(config_));
-  for (const unit_id stage : stages_) {
-    for (const std::uint32_t layer : std::get<stage_role>(plan_[stage].role).engram_layers) {
-      connect(edge_kind::engram_rows, *engram_, stage, engram_rows_size(config_), 0, layer);
-    }
-  }
+  for (const unit_id stage : stages_) connect_engram(stage);
   for (std::size_t i = 1; i < stages_.size(); ++i) {
     // The first decoder layer takes all rows: it makes the entries of those that end there.
     const bool inside =

@@ -25,6 +25,7 @@ class planner {
   void place_nodes_and_devices();
   void place_links();
   void place_units();
+  void place_engram();
   void place_experts();
   void place_indexers();
   void place_stages();
@@ -51,6 +52,11 @@ class planner {
   void connect_index_keys(unit_id stage);
   /// What `stage` asks of indexers, and the answers.
   void connect_queries(unit_id stage);
+  /// What comes to `stage` of the tables of its layers' Engram modules.
+  void connect_engram(unit_id stage);
+  void connect_shard(unit_id holder, unit_id stage, const model::engram_shard& shard);
+  /// Of tables before these layers, those that are in parts.
+  std::vector<model::engram_shard> shards_within(layer_range layers) const;
   /// The stage that holds `layer`.
   unit_id stage_of(std::uint32_t layer) const;
   bool in_decoder(std::uint32_t layer) const { return layer >= schedule_.decoder_begin(); }
@@ -63,7 +69,7 @@ class planner {
   unit_id scheduler_;
   std::optional<unit_id> vision_;  ///< none: nobody reads images
   unit_id embedding_;
-  std::optional<unit_id> engram_;
+  std::vector<unit_id> engram_;  ///< one with all tables, or by number of the shard
   std::vector<unit_id> experts_;  ///< by number of the slice
   std::vector<unit_id> indexers_;  ///< by number of the shard
   std::vector<unit_id> stages_;

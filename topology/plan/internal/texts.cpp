@@ -44,10 +44,28 @@ std::string experts_text(const std::vector<std::uint32_t>& experts) {
   return (experts.size() == 1 ? "expert " : "experts ") + ranges_text(experts);
 }
 
+std::string rows_text(std::uint64_t first, std::uint64_t last) {
+  return first == last ? fmt::format("row {}", first) : fmt::format("rows {}-{}", first, last);
+}
+
+namespace {
+
+std::string tables_text(const engram_role& engram) {
+  if (const auto& shard = engram.shards.front(); engram.in_parts)
+    return rows_text(shard.first_row, shard.end_row - 1) +
+           fmt::format(" of the table of layer {}", shard.layer);
+  std::string layers;
+  for (const model::engram_shard& table : engram.shards)
+    layers += fmt::format("{}{}", layers.empty() ? "" : ", ", table.layer);
+  return "tables of layers " + layers;
+}
+
+}  // namespace
+
 std::string holds(const unit_plan& unit) {
   if (const auto* stage = std::get_if<stage_role>(&unit.role)) return layers_text(stage->layers);
   if (const auto* engram = std::get_if<engram_role>(&unit.role)) {
-    return fmt::format("tables of layers {}", fmt::join(engram->layers, ", "));
+    return tables_text(*engram);
   }
   if (const auto* experts = std::get_if<experts_role>(&unit.role)) {
     const model::expert_slice& slice = experts->slice;

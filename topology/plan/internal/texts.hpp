@@ -22,8 +22,10 @@ std::string layers_text(layer_range range);
 std::string ranges_text(const std::vector<std::uint32_t>& numbers);
 /// "expert 3", "experts 0-3,8".
 std::string experts_text(const std::vector<std::uint32_t>& experts);
-/// What a unit holds: "layers 0-5", "tables of layers 1, 4", "experts 0-3 of layers 0-5",
-/// "index keys of layer 6, part 1 of 3", "".
+/// "row 3", "rows 1000-1999": of a table, as a file has them.
+std::string rows_text(std::uint64_t first, std::uint64_t last);
+/// What a unit holds: "layers 0-5", "tables of layers 1, 4", "rows 0-999 of the table of layer 1",
+/// "experts 0-3 of layers 0-5", "index keys of layer 6, part 1 of 3", "".
 std::string holds(const unit_plan& unit);
 
 }  // namespace cedar::topology::internal

@@ -34,6 +34,7 @@ std::uint32_t last_node_of(const placement& p) {
   for (const placed_experts& slice : p.experts) last = std::max(last, slice.node);
   for (const placed_index& index : p.indexers)
     for (const std::uint32_t node : index.nodes) last = std::max(last, node);
+  for (const placed_shard& shard : p.shards) last = std::max(last, shard.node);
   return last;
 }
 
@@ -69,6 +70,9 @@ std::ostream& operator<<(std::ostream& out, const placement& p) {
     out << ", index of layer " << index.owner << " on nodes";
     for (const std::uint32_t node : index.nodes) out << ' ' << node;
   }
+  for (const placed_shard& shard : p.shards)
+    out << ", rows " << shard.first << '-' << shard.last << " of the table of layer " << shard.layer
+        << " on node " << shard.node;
   return out << ", " << p.rows_per_step << " rows a step, " << (p.bounded ? "bounded" : "exact");
 }
 
@@ -160,6 +164,25 @@ placement with_indexers(placement p, std::uint64_t seed) {
   return p;
 }
 
+placement with_shards(placement p, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const model::engram_config& engram = model_of_placements().config().engram;
+  const std::uint32_t own = last_node_of(p) + 1;
+  // A node that had nothing but all tables would have nothing.
+  std::uint32_t next = p.engram_node;
+  for (std::size_t module = 0; module < engram.layers.size(); ++module) {
+    const std::uint64_t rows = engram.rows[module];
+    std::set<std::uint64_t> begins{0};
+    for (auto more = 1 + random() % 3; more > 0; --more) begins.insert(1 + random() % (rows - 1));
+    for (auto begin = begins.begin(); begin != begins.end(); ++begin) {
+      const std::uint64_t end = std::next(begin) == begins.end() ? rows : *std::next(begin);
+      p.shards.push_back({next, engram.layers[module], *begin, end - 1});
+      next = p.shards.size() == 1 ? own : static_cast<std::uint32_t>(random() % (own + 1));
+    }
+  }
+  return p;
+}
+
 namespace {
 
 std::string indexers_text(const placement& p) {
@@ -170,6 +193,18 @@ std::string indexers_text(const placement& p) {
               ", owner: " + std::to_string(index.owner) + ", device: cpu" +
               std::to_string(index.nodes[i]) + "}\n";
   return text.empty() ? text : "  indexers:\n" + text;
+}
+
+std::string engram_text(const placement& p) {
+  if (p.shards.empty()) return "  engram: {device: cpu" + std::to_string(p.engram_node) + "}\n";
+  std::string text = "  engram:\n";
+  for (std::size_t i = 0; i < p.shards.size(); ++i) {
+    const placed_shard& shard = p.shards[i];
+    text += "    - {name: shard" + std::to_string(i) + ", layer: " + std::to_string(shard.layer) +
+            ", rows: " + std::to_string(shard.first) + "-" + std::to_string(shard.last) +
+            ", device: cpu" + std::to_string(shard.node) + "}\n";
+  }
+  return text;
 }
 
 std::string experts_text(const placement& p) {
@@ -196,9 +231,8 @@ std::string topology_text(const placement& p) {
   text += "client: node0\ndevices:\n";
   for (std::uint32_t n = 0; n <= last_node; ++n)
     text += "  cpu" + std::to_string(n) + ": {node: node" + std::to_string(n) + "}\n";
-  text +=
-      "units:\n  scheduler: {node: node0}\n  embedding: {device: cpu0}\n  engram: {device: cpu" +
-      std::to_string(p.engram_node) + "}\n  stages:\n";
+  text += "units:\n  scheduler: {node: node0}\n  embedding: {device: cpu0}\n" + engram_text(p) +
+          "  stages:\n";
   std::uint32_t first = 0;
   for (std::size_t i = 0; i < p.nodes.size(); ++i) {
     const std::uint32_t last = i < p.cuts.size() ? p.cuts[i] : layers() - 1;
@@ -265,6 +299,14 @@ void note_routes(const flow::tap& tap, topology::step_routes& routes) {
     routes[layer].emplace_back(ids, ids + tap.shape[1]);
 }
 
+topology::step_addresses addresses_of(const flow::step_table& table) {
+  static const auto engram = value_of(model_of_placements().make_engram());
+  topology::step_addresses out;
+  for (const std::uint32_t layer : model_of_placements().config().engram.layers)
+    out[layer] = value_of(engram.addresses(table, layer));
+  return out;
+}
+
 /// Runs requests to their end; appends steps and rows.
 void run_turn(session::step_scheduler& scheduler, local::local_engine& engine,
               const std::vector<session::generation_request>& requests, expected_run& out) {
@@ -278,6 +320,7 @@ void run_turn(session::step_scheduler& scheduler, local::local_engine& engine,
     const auto outcome = value_of(scheduler.accept(proposal));
     engine.apply(outcome.verdict);
     out.tables.push_back(*table);
+    out.addresses.push_back(addresses_of(*table));
     out.orders.push_back(outcome.orders);
     for (const session::row_event& event : outcome.events) {
       const auto request = std::ranges::find(ids, event.request) - ids.begin();

@@ -28,6 +28,14 @@ struct placed_index {
   std::vector<std::uint32_t> nodes;
 };
 
+/// Rows first..last of the table of the Engram module before a layer, on a node.
+struct placed_shard {
+  std::uint32_t node = 0;
+  std::uint32_t layer = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+};
+
 struct placement {
   std::vector<std::uint32_t> cuts;  ///< last layer of every stage but the last
   std::vector<std::uint32_t> nodes;  ///< of every stage
@@ -39,6 +47,7 @@ struct placement {
   std::optional<std::uint32_t> drafter_node;  ///< then requests run one after another
   std::vector<placed_experts> experts;  ///< those on none of them are with their stages
   std::vector<placed_index> indexers;  ///< owners without have their keys with their stages
+  std::vector<placed_shard> shards;  ///< none: all tables on engram_node
   std::uint32_t prefix_positions = 0;
   bool processes = false;  ///< nodes are processes that talk UCX; else all in this process
 
@@ -61,6 +70,9 @@ placement with_experts(placement p, std::uint64_t seed);
 
 /// The same with one to four indexers of each of some owners, likewise.
 placement with_indexers(placement p, std::uint64_t seed);
+
+/// The same with Engram's tables in two to four parts each, on its nodes and on one of their own.
+placement with_shards(placement p, std::uint64_t seed);
 
 std::string topology_text(const placement& p);
 
@@ -87,6 +99,7 @@ struct expected_run {
   std::vector<flow::step_table> tables;
   std::vector<std::vector<flow::draft_order>> orders;  ///< after each of them
   std::vector<topology::step_routes> routes;  ///< of each of them
+  std::vector<topology::step_addresses> addresses;  ///< likewise
   std::vector<placed_row> rows;
 };
 const expected_run& expected_of(const session::scheduler_limits& limits, bool bounded);

@@ -1,8 +1,9 @@
-// Goal: wherever tiny-40 is cut and wherever its parts, experts and index keys lie, the answers are
-// those of one process, bit for bit; the declared edges carry the declared bytes; no process maps
-// what is not placed on it, and no one but the drafter's its draft blocks. Method: all 39 cuts with
-// both kinds of splits and 100 random placements, as nodes of one process; 12 of them, or all (the
-// suite that is disabled by default), as processes over UCX.
+// Goal: wherever tiny-40 is cut and wherever its parts, its experts, its index keys and the rows of
+// its Engram tables lie, the answers are those of one process, bit for bit; the declared edges
+// carry the declared bytes; no process maps what is not placed on it, and no one but the drafter's
+// its draft blocks. Method: all 39 cuts with both kinds of splits and 100 random placements, as
+// nodes of one process; 12 of them, or all (the suite that is disabled by default), as processes
+// over UCX.
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -49,7 +50,7 @@ void check_edges(const topology::plan& plan, const expected_run& expected,
       for (const flow::draft_order& order : expected.orders[i]) drafts.tokens += order.tokens_max;
       const auto carried = bytes.extract(std::pair(edge.name, table.step.value));
       const std::uint64_t declared =
-          plan.expected_bytes(edge.id, table, drafts, expected.routes[i]);
+          plan.expected_bytes(edge.id, table, drafts, expected.routes[i], expected.addresses[i]);
       BOOST_TEST((carried ? carried.mapped() : 0) == declared,
                  edge.name << ", step " << table.step.value << ": "
                            << (carried ? carried.mapped() : 0) << " bytes, declared " << declared);
@@ -104,6 +105,12 @@ bool is_of_stage(const std::string& tensor, const topology::stage_role& stage) {
          });
 }
 
+/// By its name: "layers.1.engram.embed.weight".
+bool is_of_tables(const std::string& tensor, const topology::engram_role& engram) {
+  return std::ranges::count(engram.shards, std::stoul(tensor.substr(7)),
+                            &model::engram_shard::layer) > 0;
+}
+
 /// Every process maps the tensors of its units, and no others.
 void check_weights(const topology::plan& plan, const std::vector<topology::node_report>& reports) {
   for (const topology::node_report& report : reports) {
@@ -116,9 +123,10 @@ void check_weights(const topology::plan& plan, const std::vector<topology::node_
         const bool table = name.find(".engram.embed.") != std::string::npos;
         const auto* stage = std::get_if<topology::stage_role>(&role);
         const auto* experts = std::get_if<topology::experts_role>(&role);
+        const auto* engram = std::get_if<topology::engram_role>(&role);
         const bool of_unit = std::holds_alternative<topology::embedding_role>(role)
                                  ? name == "embed.weight"
-                             : std::holds_alternative<topology::engram_role>(role) ? table
+                             : engram != nullptr ? table && is_of_tables(name, *engram)
                              : std::holds_alternative<topology::head_role>(role)
                                  ? name == "norm.weight" || name == "head.weight"
                              : experts != nullptr ? is_of_slice(name, experts->slice)
@@ -269,11 +277,12 @@ BOOST_DATA_TEST_CASE(with_a_drafter_in_one_process,
 }
 
 // Free and split cuts, then random placements.
-BOOST_DATA_TEST_CASE(with_experts_elsewhere_in_one_process,
+BOOST_DATA_TEST_CASE(with_experts_and_tables_elsewhere_in_one_process,
                      data::make({3, 40, 57}) +
                          data::xrange(2 * cuts_count + 20, 2 * cuts_count + 44),
                      index) {
-  check(with_experts(placement_of(index), static_cast<std::uint64_t>(index)), false);
+  const auto seed = static_cast<std::uint64_t>(index);
+  check(with_shards(with_experts(placement_of(index), seed), seed), false);
 }
 
 BOOST_DATA_TEST_CASE(with_experts_elsewhere_and_a_drafter, data::make({71, 75, 90, 91, 92}),
@@ -304,8 +313,12 @@ BOOST_DATA_TEST_CASE(with_indexers_as_processes, data::make({49}), index) {
   check(with_indexers(placement_of(index), static_cast<std::uint64_t>(index)), true);
 }
 
-BOOST_DATA_TEST_CASE(with_experts_elsewhere_as_processes, data::make({38, 57, 84, 97}), index) {
+BOOST_DATA_TEST_CASE(with_experts_elsewhere_as_processes, data::make({57, 97}), index) {
   check(with_experts(placement_of(index), static_cast<std::uint64_t>(index)), true);
+}
+
+BOOST_DATA_TEST_CASE(with_tables_elsewhere_as_processes, data::make({38, 84}), index) {
+  check(with_shards(placement_of(index), static_cast<std::uint64_t>(index)), true);
 }
 
 BOOST_DATA_TEST_CASE(with_a_drafter_as_processes, data::make({38, 72, 75, 80, 101}), index) {

@@ -351,6 +351,45 @@ BOOST_AUTO_TEST_CASE(asks_for_at_least_one_node_and_one_stage) {
        "{name: NAME, layers: FIRST-LAST, device: DEVICE}"});
 }
 
+BOOST_AUTO_TEST_CASE(reads_shards_of_engram_tables) {
+  const auto with_engram = [](const std::string& list) {
+    return with(minimal, "  head:", "  engram:" + list + "\n  head:");
+  };
+  const document d =
+      good(with_engram("\n    - {name: a, layer: 1, rows: 0-999, device: cpu}\n"
+                       "    - {name: b, layer: 1, rows: 1000-, device: cpu}\n"
+                       "    - {name: c, layer: 4, rows: 7, device: cpu}\n"
+                       "    - {name: d, layer: 5, device: cpu}"));
+  BOOST_TEST(!d.units.engram);
+  const auto& shards = d.units.engram_shards;
+  at(shards.where, 13, 5);
+  BOOST_REQUIRE(shards.value.size() == 4U);
+  BOOST_TEST(shards.value[0].name.value == "a");
+  BOOST_TEST(shards.value[0].layer.value == 1U);
+  BOOST_TEST((shards.value[0].rows.value == row_range{0, 999}));
+  at(shards.value[0].rows.where, 13, 33);
+  BOOST_TEST((shards.value[1].rows.value == row_range{1000, {}}));
+  BOOST_TEST((shards.value[2].rows.value == row_range{7, 7}));
+  BOOST_TEST(!shards.value[3].rows.given);
+  BOOST_TEST(shards.value[3].device.value == "cpu");
+  expect(
+      with_engram(" []"),
+      {"12:11 'units.engram' must name at least one shard | write engram: {device: DEVICE}, or a "
+       "list of {name: NAME, layer: LAYER, rows: FIRST-LAST, device: DEVICE}"});
+  expect(
+      with_engram("\n    - {rows: 9-3, devices: cpu}\n"
+                  "    - {name: b, layer: one, rows: -3, device: cpu}"),
+      {"13:7 'units.engram[0].name' is missing | write name: NAME",
+       "13:7 'units.engram[0].layer' is missing | write layer: LAYER, the one after the Engram "
+       "module",
+       "13:7 'units.engram[0].device' is missing | write device: DEVICE",
+       "13:14 'units.engram[0].rows' runs backwards: '9-3' | write rows: 3-9",
+       "13:19 unknown key 'devices' in 'units.engram[0]' | did you mean 'device'?",
+       "14:24 'units.engram[1].layer' must be a whole number, not 'one'",
+       "14:35 'units.engram[1].rows' must be a range of rows, not '-3' | write rows: FIRST-LAST, "
+       "or rows: FIRST- up to the last"});
+}
+
 BOOST_AUTO_TEST_CASE(reads_slices_of_experts) {
   const auto with_experts = [](const std::string& list) {
     return with(minimal, "  head:", "  experts:" + list + "\n  head:");

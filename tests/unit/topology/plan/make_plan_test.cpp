@@ -52,7 +52,8 @@ BOOST_AUTO_TEST_CASE(places_units_on_nodes_in_the_order_of_rows) {
 BOOST_AUTO_TEST_CASE(gives_each_unit_its_part_of_the_model) {
   const plan p = planned(two_nodes);
   const auto& engram = std::get<engram_role>(p[unit_called(p, "engram")].role);
-  BOOST_TEST(engram.layers == (std::vector<std::uint32_t>{1, 4}), boost::test_tools::per_element());
+  BOOST_TEST((engram.shards == std::vector<model::engram_shard>{{0, 1, 0, 9210}, {1, 4, 0, 9456}}));
+  BOOST_TEST(!engram.in_parts);
   const auto& encoder = std::get<stage_role>(p[unit_called(p, "encoder")].role);
   BOOST_TEST((encoder.layers == layer_range{0, 5}));
   BOOST_TEST(encoder.engram_layers.size() == 2U);

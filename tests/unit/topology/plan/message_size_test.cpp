@@ -87,6 +87,7 @@ BOOST_AUTO_TEST_CASE(are_those_of_the_released_model) {
   BOOST_TEST(candidates_size(c, true).per_decoder_row == 8192U);
   BOOST_TEST(gathered_size(c).per_selected == 288U);
   BOOST_TEST(expert_rows_size(c).per_routed_row == 5120U + 160 + 6 * 8);
+  BOOST_TEST(engram_slots_size(c).per_table_row == 268U);
   BOOST_TEST(expert_outputs_size(c).per_choice == 10240U);
   BOOST_TEST(query_size(c, false).per_asking_row == 32U * (64 + 4) + 64);
   BOOST_TEST(query_size(c, true).per_asking_row == 32U * (64 + 4) + 64 + 8192);

@@ -28,6 +28,13 @@ std::string with_experts() {
               "    - {name: all, layers: 9, device: back-cpu}\n  head:");
 }
 
+std::string with_shards() {
+  return with(two_nodes, "  engram: {device: front-cpu}\n",
+              "  engram:\n    - {name: low, layer: 1, rows: 0-5, device: front-cpu}\n"
+              "    - {name: high, layer: 1, rows: 6-, device: back-cpu}\n"
+              "    - {name: other, layer: 4, device: back-cpu}\n");
+}
+
 std::set<std::string> planned_for(const plan& p, unit_id unit) {
   std::set<std::string> names;
   for (const model::expected_tensor& tensor : model::manifest(p.model()))
@@ -44,7 +51,8 @@ std::set<std::string> mapped_by(const unit_plan& unit) {
   const stage::model_source& source = **model;
   bool made = std::holds_alternative<scheduler_role>(unit.role);
   if (std::holds_alternative<embedding_role>(unit.role)) made = source.make_embedding().has_value();
-  if (std::holds_alternative<engram_role>(unit.role)) made = source.make_engram().has_value();
+  if (const auto* role = std::get_if<engram_role>(&unit.role))
+    made = source.make_engram(role->shards).has_value();
   if (const auto* role = std::get_if<stage_role>(&unit.role)) {
     stage::layer_stage_options options{role->layers.first, role->layers.last, 1, 100};
     options.experts_elsewhere = role->experts_elsewhere;
@@ -75,7 +83,7 @@ std::string owner_by_name(const std::string& name) {
 BOOST_AUTO_TEST_SUITE(tensor_placement)
 
 BOOST_AUTO_TEST_CASE(units_map_what_was_planned_for_them) {
-  for (const std::string& text : {drafted(), with_experts()}) {
+  for (const std::string& text : {drafted(), with_experts(), with_shards()}) {
     const plan p = planned(text);
     for (const unit_plan& unit : p.units())
       BOOST_TEST(mapped_by(unit) == planned_for(p, unit.id), boost::test_tools::per_element());
