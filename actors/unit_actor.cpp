@@ -56,7 +56,10 @@ struct unit_state {
 
   void deliver(const stage::unit_output& output) const {
     // Recorded before anybody hears of the step: a trace taken after its proposal is complete.
-    for (const stage::unit_work& work : output.work) record(work);
+    for (const stage::unit_work& work : output.work) {
+      record(work);
+      trace->count(name, work.engram);
+    }
     for (const flow::message& out : output.messages) edges->send(out);
     for (const stage::unit_work& work : output.work)
       if (work.done) edges->consumed_step(work.step);

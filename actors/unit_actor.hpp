@@ -16,7 +16,7 @@ namespace cedar::actors {
 struct unit_config {
   std::string name;
   std::unique_ptr<stage::unit> unit;
-  bool computes = false;  ///< all but embedding and Engram: spawn with a thread of its own
+  bool computes = false;  ///< spawn with a thread of its own
   fault_sink supervisor;  ///< hears errors of steps and edges
   trace_recorder* trace = nullptr;  ///< outlives the actor
 };

@@ -125,6 +125,16 @@ struct metrics::parts {
       counters(registry, "cedar_edge_bytes_total", "Bytes of messages that left on an edge");
   prometheus::Family<prometheus::Counter>& edge_waits = counters(
       registry, "cedar_edge_credit_wait_seconds_total", "Time that messages waited for credit");
+  prometheus::Family<prometheus::Counter>& engram_rows =
+      counters(registry, "cedar_engram_rows_total", "Rows of Engram tables that a part sent");
+  prometheus::Family<prometheus::Counter>& engram_steps = counters(
+      registry, "cedar_engram_steps_total", "Steps that a part computed with rows of such tables");
+  prometheus::Family<prometheus::Counter>& engram_late =
+      counters(registry, "cedar_engram_late_steps_total",
+               "Steps whose rows of Engram tables came after all else that they needed");
+  prometheus::Family<prometheus::Counter>& engram_waits =
+      counters(registry, "cedar_engram_wait_seconds_total",
+               "Time from all else until those rows, of all such steps together");
   prometheus::Counter& recoveries =
       counters(registry, "cedar_recoveries_total", "Times that the pipeline failed and came back")
           .Add({});
@@ -160,6 +170,19 @@ struct metrics::parts {
     show("pages", of.caches.pages);
     show("kept_pages", of.caches.kept);
     show("rings", of.caches.rings);
+  }
+
+  void raise_engram(const session::unit_status& of) {
+    if (of.engram == engram_counts{}) return;
+    const prometheus::Labels place{{"unit", of.unit}, {"node", of.node}};
+    const auto count = [&](prometheus::Family<prometheus::Counter>& family, std::uint64_t number) {
+      raise(family.Add(place), static_cast<double>(number));
+    };
+    if (of.engram.rows_sent > 0) count(engram_rows, of.engram.rows_sent);
+    if (of.engram.steps == 0) return;
+    count(engram_steps, of.engram.steps);
+    count(engram_late, of.engram.late);
+    raise(engram_waits.Add(place), static_cast<double>(of.engram.waited_us) * 1e-6);
   }
 
   void show(const session::link_status& link) {
@@ -249,6 +272,7 @@ std::string metrics::text(const session::service_status& pipeline, const open_wo
   for (const session::unit_status& unit : pipeline.units) {
     parts_->units.Add({{"unit", unit.unit}, {"node", unit.node}}).Set(unit.up ? 1 : 0);
     parts_->show_caches(unit);
+    parts_->raise_engram(unit);
   }
   return prometheus::TextSerializer().Serialize(parts_->registry.Collect());
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/base/cache_bytes.hpp"
+#include "runtime/base/engram_counts.hpp"
 #include "runtime/base/result.hpp"
 #include "runtime/session/request.hpp"
 #include "runtime/session/step_scheduler.hpp"
@@ -35,6 +36,7 @@ struct unit_status {
   std::string node;
   bool up = false;
   cache_bytes caches{};  ///< while requests run, at most some seconds old
+  engram_counts engram{};  ///< since it was started first; likewise
 };
 
 /// What left on an edge between two placed parts since they were started.

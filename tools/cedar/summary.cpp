@@ -85,6 +85,9 @@ run_summary summarize(const std::vector<topology::node_report>& reports,
   out.first_token_us = first - trace_us(begin);
   out.steps_us = last - first;
   for (const topology::node_report& report : reports)
+    for (const topology::engram_report& unit : report.engram)
+      out.engram[unit.unit] += {unit.rows_sent, unit.steps, unit.late, unit.waited_us};
+  for (const topology::node_report& report : reports)
     for (const topology::link_report& link : report.links)
       out.links.push_back(fmt::format("{} -> {}: {}, {} frames, {}", report.node, link.peer,
                                       link.transport, link.frames_sent,
@@ -109,6 +112,12 @@ std::string render_summary(const run_summary& run, std::size_t processes,
   for (const auto& [name, unit] : run.units)
     text += fmt::format("{:<44} {:>9} {:>12.1f} {:>12.1f}\n", name, unit.rows,
                         milliseconds(unit.compute_us), milliseconds(unit.wait_us));
+  if (!run.engram.empty())
+    text += fmt::format("\n{:<44} {:>9} {:>12} {:>12} {:>12}\n", "Engram", "rows sent", "steps",
+                        "late", "waited ms");
+  for (const auto& [name, unit] : run.engram)
+    text += fmt::format("{:<44} {:>9} {:>12} {:>12} {:>12.2f}\n", name, unit.rows_sent, unit.steps,
+                        unit.late, static_cast<double>(unit.waited_us) / 1e3);
   if (!run.links.empty()) text += "\nlinks\n";
   for (const std::string& link : run.links) text += "  " + link + "\n";
   return text;

@@ -26,6 +26,7 @@ struct unit_summary {
 };
 
 struct run_summary {
+  std::map<std::string, engram_counts> engram;  ///< by unit, of those that have to do with it
   std::map<std::string, edge_summary> edges;
   std::map<std::string, unit_summary> units;
   std::vector<std::string> links;  ///< "front -> back: tcp/lo, 123 frames, 4.5 kB"; what was

@@ -97,9 +97,11 @@ session::service_status cluster_service::status() const {
     for (const unit_id unit : node.units) {
       const std::string& name = (*cluster_.plan_)[unit].name;
       const auto held = caches_.find(name);
+      const auto counts = engram_.find(name);
       const bool up = !down_.contains(node.id);
-      out.units.push_back(
-          {name, node.name, up, up && held != caches_.end() ? held->second : cache_bytes{}});
+      out.units.push_back({name, node.name, up,
+                           up && held != caches_.end() ? held->second : cache_bytes{},
+                           counts != engram_.end() ? counts->second : engram_counts{}});
     }
   out.recoveries = recoveries_;
   for (const auto& [name, edge] : edges_) out.edges.push_back(edge);
@@ -155,6 +157,13 @@ void cluster_service::take_usage(const cluster::usage_event& news) {
   for (const cache_report& now : news.usage.caches)
     caches_[now.unit] = {now.pages, now.kept, now.rings};
   held_ = std::ranges::any_of(caches_, [](const auto& unit) { return unit.second.rings > 0; });
+  for (const engram_report& report : news.usage.engram) {
+    const engram_counts now{report.rows_sent, report.steps, report.late, report.waited_us};
+    engram_counts& before = engram_before_[report.unit];
+    if (now.rows_sent < before.rows_sent || now.steps < before.steps) before = {};
+    engram_[report.unit] += now - before;
+    before = now;
+  }
   for (const edge_report& now : news.usage.edges) {
     edge_report& before = edges_before_[now.edge];
     if (now.messages < before.messages) before = {};

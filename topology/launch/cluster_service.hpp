@@ -69,10 +69,12 @@ class cluster_service final : public session::generation_service {
   std::uint64_t recoveries_ = 0;  ///< guarded by mutex_
   std::map<std::string, session::edge_status> edges_;  ///< guarded by mutex_
   std::map<std::string, cache_bytes> caches_;  ///< by unit; guarded by mutex_
+  std::map<std::string, engram_counts> engram_;  ///< likewise
 
   // Of the thread.
   session::service_requests requests_;
   std::map<std::string, edge_report> edges_before_;  ///< as the nodes counted them last
+  std::map<std::string, engram_counts> engram_before_;  ///< likewise
   clock::time_point looked_;
   clock::time_point busy_;  ///< when a request ran last
   bool idle_ = false;

@@ -33,6 +33,7 @@ system_config::system_config(bool remote) {
   add_message_type<node_report>("node_report");
   add_message_type<edge_report>("edge_report");
   add_message_type<cache_report>("cache_report");
+  add_message_type<engram_report>("engram_report");
   add_message_type<node_usage>("node_usage");
   add_message_type<std::vector<std::string>>("std::vector<std::string>");
 }

@@ -130,13 +130,28 @@ typename Inspector::result_type inspect(Inspector& f, cache_report& x) {
   return f(caf::meta::type_name("cache_report"), x.unit, x.pages, x.kept, x.rings);
 }
 
+/// What a unit had to do with Engram's tables (engram_counts).
+struct engram_report {
+  std::string unit;
+  std::uint64_t rows_sent = 0;
+  std::uint64_t steps = 0;
+  std::uint64_t late = 0;
+  std::uint64_t waited_us = 0;
+};
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, engram_report& x) {
+  return f(caf::meta::type_name("engram_report"), x.unit, x.rows_sent, x.steps, x.late,
+           x.waited_us);
+}
+
 struct node_usage {
   std::vector<edge_report> edges;
   std::vector<cache_report> caches;
+  std::vector<engram_report> engram;
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, node_usage& x) {
-  return f(caf::meta::type_name("node_usage"), x.edges, x.caches);
+  return f(caf::meta::type_name("node_usage"), x.edges, x.caches, x.engram);
 }
 
 struct node_report {
@@ -144,10 +159,11 @@ struct node_report {
   std::vector<traced> events;
   std::vector<link_report> links;
   std::vector<std::string> tensors;  ///< whose bytes this node has mapped
+  std::vector<engram_report> engram;  ///< by unit, of those that have to do with it
 };
 template <class Inspector>
 typename Inspector::result_type inspect(Inspector& f, node_report& x) {
-  return f(caf::meta::type_name("node_report"), x.node, x.events, x.links, x.tensors);
+  return f(caf::meta::type_name("node_report"), x.node, x.events, x.links, x.tensors, x.engram);
 }
 
 using agent_actor = caf::typed_actor<

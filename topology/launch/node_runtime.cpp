@@ -229,6 +229,14 @@ node_report node_runtime::report() {
     for (const transport::peer_statistics& peer : port_->statistics().peers)
       out.links.push_back({peer.name, peer.transport, peer.frames_sent, peer.bytes_sent});
   out.tensors = model_.checkpoint().touched();
+  out.engram = engram_reports();
+  return out;
+}
+
+std::vector<engram_report> node_runtime::engram_reports() const {
+  std::vector<engram_report> out;
+  for (const auto& [unit, counts] : trace_.engram())
+    out.push_back({unit, counts.rows_sent, counts.steps, counts.late, counts.waited_us});
   return out;
 }
 
@@ -238,6 +246,7 @@ node_usage node_runtime::usage() const {
     out.edges.push_back({total.edge, total.messages, total.bytes, total.waited_us});
   for (const auto& [unit, held] : trace_.held())
     out.caches.push_back({unit, held.pages, held.kept, held.rings});
+  out.engram = engram_reports();
   return out;
 }
 

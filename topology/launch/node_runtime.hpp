@@ -104,6 +104,7 @@ class node_runtime {
                node_settings settings);
 
   result<void> open_port();
+  std::vector<engram_report> engram_reports() const;
   result<void> make_backends();
   result<void> spawn_units();
   result<void> spawn_unit(const unit_plan& unit);

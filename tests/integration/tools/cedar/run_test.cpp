@@ -223,6 +223,8 @@ BOOST_AUTO_TEST_CASE(prints_a_summary_of_every_edge_unit_and_link) {
   BOOST_TEST(contains(ran.errors, "5 steps in 2 processes"), ran.errors);
   BOOST_TEST(contains(ran.errors, "mode exact: 1 request, 9 rows in the encoder, 9 in the decoder"),
              ran.errors);
+  // 9 rows with a table row in each of six columns of two tables.
+  BOOST_TEST(contains(ran.errors, "engram" + std::string(45, ' ') + "108"), ran.errors);
   BOOST_TEST(contains(ran.errors, "node0 -> node1: tcp/lo"), ran.errors);
   BOOST_TEST(contains(ran.errors, "node1 -> node0: tcp/lo"), ran.errors);
 }

@@ -50,6 +50,23 @@ BOOST_AUTO_TEST_CASE(say_what_every_unit_holds) {
   BOOST_TEST(has(counts.text(state, {}), line("pages", encoder, "0")));
 }
 
+BOOST_AUTO_TEST_CASE(say_how_long_steps_waited_for_engram) {
+  http::metrics counts;
+  session::service_status state;
+  state.units = {{"shard", "one", true, {}, {600, 0, 0, 0}},
+                 {"encoder", "two", true, {}, {0, 9, 2, 2'500'000}},
+                 {"head", "two", true}};
+  counts.text(state, {});
+  state.units[1].engram = {0, 10, 3, 4'500'000};
+  const std::string text = counts.text(state, {});
+  BOOST_TEST(has(text, R"(cedar_engram_rows_total{node="one",unit="shard"} 600)"), text);
+  BOOST_TEST(has(text, R"(cedar_engram_steps_total{node="two",unit="encoder"} 10)"), text);
+  BOOST_TEST(has(text, R"(cedar_engram_late_steps_total{node="two",unit="encoder"} 3)"), text);
+  BOOST_TEST(has(text, R"(cedar_engram_wait_seconds_total{node="two",unit="encoder"} 4.5)"), text);
+  BOOST_TEST(text.find(R"(cedar_engram_steps_total{node="one")") == std::string::npos);
+  BOOST_TEST(text.find(R"(cedar_engram_rows_total{node="two")") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(say_how_links_were_at_the_start) {
   http::metrics counts;
   session::service_status state;
