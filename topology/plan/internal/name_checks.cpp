@@ -83,7 +83,7 @@ void check_unit_names(const document& topology, std::vector<diagnostic>& out) {
   for (const engram_entry& shard : topology.units.engram_shards.value)
     check(shard.name, "a shard of a table", "stages, slices of experts or shards of tables");
   for (const indexer_entry& shard : topology.units.indexers)
-    check(shard.name, "an indexer", "stages, slices of experts, shards of tables or indexers");
+    check(shard.name, "an indexer", "stages, slices of experts or indexers");
 }
 
 void check_every_node_is_used(const document& topology, std::vector<diagnostic>& out) {

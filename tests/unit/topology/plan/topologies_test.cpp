@@ -89,6 +89,27 @@ BOOST_AUTO_TEST_CASE(three_nodes_share_the_decoders_index_and_nothing_else) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(hosts_of_tables_hold_them_and_nothing_else) {
+  const plan p = shipped(folder / "engram-shards.yaml");
+  const model::model_config& config = test::configuration("cedar-tiny");
+  BOOST_TEST(p.nodes().size() == 3U);
+  std::uint64_t rows = 0;
+  for (const node_plan& node : p.nodes()) {
+    if (node.id == p.client().id) continue;
+    for (const unit_id unit : node.units) {
+      const auto& shards = std::get<engram_role>(p[unit].role).shards;
+      BOOST_TEST_REQUIRE(shards.size() == 1U);
+      rows += shards[0].rows_count();
+    }
+  }
+  BOOST_TEST(rows == config.engram.rows[0] + config.engram.rows[1]);
+  // A stage begins where rows are needed, so that they have the time until then.
+  for (const unit_plan& unit : p.units())
+    if (const auto* stage = std::get_if<stage_role>(&unit.role))
+      for (const std::uint32_t layer : stage->engram_layers)
+        BOOST_TEST(layer == stage->layers.first);
+}
+
 BOOST_AUTO_TEST_CASE(two_hosts_join_where_the_client_listens) {
   const plan p = shipped(folder / "two-hosts.yaml");
   BOOST_TEST((p.find_node("back")->start == node_start::join));
