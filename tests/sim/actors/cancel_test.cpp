@@ -13,7 +13,7 @@ using namespace cedar::test;
 BOOST_AUTO_TEST_SUITE(cancel)
 
 BOOST_DATA_TEST_CASE(frees_everything_and_changes_no_other_answer,
-                     boost::unit_test::data::make(topology_names) *
+                     boost::unit_test::data::make(placements_of(topology_names())) *
                          boost::unit_test::data::xrange(1, 1 + seeds_count(12)),
                      topology, seed) {
   const topology::plan plan = planned(

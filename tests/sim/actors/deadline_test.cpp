@@ -36,7 +36,7 @@ BOOST_DATA_TEST_CASE(a_lost_message_ends_its_step_by_the_deadline_and_names_it,
                      boost::unit_test::data::make({edge_kind::step_table, edge_kind::embedded,
                                                    edge_kind::engram_rows, edge_kind::activation,
                                                    edge_kind::head_input, edge_kind::proposal}) *
-                         boost::unit_test::data::make(topology_names),
+                         boost::unit_test::data::make(placements_of(topology_names())),
                      kind, topology) {
   const topology::plan plan = planned(topology, sections(1));
   const bool in_parts = kind == edge_kind::engram_rows && topology == "shards";
@@ -61,7 +61,7 @@ BOOST_DATA_TEST_CASE(a_lost_message_ends_its_step_by_the_deadline_and_names_it,
 }
 
 BOOST_DATA_TEST_CASE(with_more_steps_on_their_way_a_gap_names_the_edge,
-                     boost::unit_test::data::make(topology_names), topology) {
+                     boost::unit_test::data::make(placements_of(topology_names())), topology) {
   // Chunks of a long prompt follow each other; the second activation is lost.
   const topology::plan plan = planned(topology, sections(3));
   simulation sim(plan, {.seed = 2, .lost = std::pair(edge_kind::activation, 1U)});
@@ -78,7 +78,7 @@ BOOST_DATA_TEST_CASE(with_more_steps_on_their_way_a_gap_names_the_edge,
 }
 
 BOOST_DATA_TEST_CASE(a_lost_verdict_leaves_a_gap_before_the_next_one,
-                     boost::unit_test::data::make(topology_names), topology) {
+                     boost::unit_test::data::make(placements_of(topology_names())), topology) {
   const topology::plan plan = planned(topology, sections(2));
   simulation sim(plan, {.seed = 3, .lost = std::pair(edge_kind::verdict, 1U)});
   BOOST_REQUIRE(sim.submit({request_of(5)}));
@@ -89,7 +89,7 @@ BOOST_DATA_TEST_CASE(a_lost_verdict_leaves_a_gap_before_the_next_one,
 }
 
 BOOST_DATA_TEST_CASE(a_verdict_without_credit_is_late_by_name_though_no_step_is_under_way,
-                     boost::unit_test::data::make(topology_names), topology) {
+                     boost::unit_test::data::make(placements_of(topology_names())), topology) {
   // In a window of one message the next verdict waits for the lost one's credit.
   const topology::plan plan = planned(topology, sections(1));
   simulation sim(plan, {.seed = 3, .lost = std::pair(edge_kind::verdict, 1U)});

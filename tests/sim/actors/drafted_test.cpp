@@ -80,7 +80,7 @@ class guesser final : public session::drafter {
   std::map<request_id, std::map<std::uint32_t, token_id>> known_;
 };
 
-const auto topologies = data::make(drafted_names);
+const auto topologies = data::make(placements_of(drafted_names()));
 
 }  // namespace
 

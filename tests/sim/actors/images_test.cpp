@@ -69,7 +69,7 @@ void run_and_compare(const std::string& topology, const std::string& steps, std:
   check_answers_of(sim, *ids, requests);
 }
 
-const auto topologies = data::make(seeing_names);
+const auto topologies = data::make(placements_of(seeing_names()));
 
 }  // namespace
 

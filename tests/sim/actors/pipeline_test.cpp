@@ -55,7 +55,7 @@ void run_and_compare(const std::string& topology, const std::string& steps, std:
   verdicts_of(sim);
 }
 
-const auto topologies = boost::unit_test::data::make(topology_names);
+const auto topologies = boost::unit_test::data::make(placements_of(topology_names()));
 
 }  // namespace
 

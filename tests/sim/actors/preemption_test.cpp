@@ -36,7 +36,7 @@ std::vector<session::generation_request> growing_requests(std::uint64_t seed, st
 BOOST_AUTO_TEST_SUITE(preemption)
 
 BOOST_DATA_TEST_CASE(takes_kv_from_the_youngest_and_changes_no_answer,
-                     boost::unit_test::data::make(topology_names) *
+                     boost::unit_test::data::make(placements_of(topology_names())) *
                          boost::unit_test::data::xrange(1, 1 + seeds_count(2)),
                      topology, seed) {
   const topology::plan plan =

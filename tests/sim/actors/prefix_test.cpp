@@ -50,7 +50,7 @@ void check_wave(const simulation& sim, const std::vector<request_id>& ids,
   }
 }
 
-const auto topologies = boost::unit_test::data::make(topology_names);
+const auto topologies = boost::unit_test::data::make(placements_of(topology_names()));
 
 }  // namespace
 

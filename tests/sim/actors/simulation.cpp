@@ -177,15 +177,25 @@ const stage::engram_stage& engram_of(const stage::model_source& model,
 
 }  // namespace
 
-const std::vector<std::string> seeing_names{"seeing two nodes", "seeing three nodes",
-                                            "seeing mirror", "seeing gather",
-                                            "seeing drafted three nodes"};
-const std::vector<std::string> drafted_names{"drafted two nodes", "drafted three nodes",
-                                             "drafted mirror",    "drafted gather",
-                                             "drafted experts",   "drafted shards"};
+const std::vector<std::string>& seeing_names() {
+  static const std::vector<std::string> names{"seeing two nodes", "seeing three nodes",
+                                              "seeing mirror", "seeing gather",
+                                              "seeing drafted three nodes"};
+  return names;
+}
 
-const std::vector<std::string> topology_names{"one node", "two nodes", "three nodes", "mirror",
+const std::vector<std::string>& drafted_names() {
+  static const std::vector<std::string> names{"drafted two nodes", "drafted three nodes",
+                                              "drafted mirror",    "drafted gather",
+                                              "drafted experts",   "drafted shards"};
+  return names;
+}
+
+const std::vector<std::string>& topology_names() {
+  static const std::vector<std::string> names{"one node", "two nodes", "three nodes", "mirror",
                                               "gather",   "experts",   "shards"};
+  return names;
+}
 
 topology::plan planned(const std::string& name, const std::string& sections) {
   std::string topology_name = name;

@@ -42,14 +42,14 @@ namespace cedar::test {
 
 /// "one node", "two nodes", "three nodes", "mirror", "gather", "experts" (with indexers):
 /// placements of tiny-12.
-extern const std::vector<std::string> topology_names;
+const std::vector<std::string>& topology_names();
 
 /// The same with a drafter, "drafted two nodes" and so on; it lies with other units, and alone.
-extern const std::vector<std::string> drafted_names;
+const std::vector<std::string>& drafted_names();
 
 /// Placements of tiny-vision with vision, beside others or on a node of its own; one with a
 /// drafter.
-extern const std::vector<std::string> seeing_names;
+const std::vector<std::string>& seeing_names();
 
 /// The plan of a placement with `sections` (limits, deadlines_ms) appended to its file.
 topology::plan planned(const std::string& topology_name, const std::string& sections);
