@@ -141,8 +141,8 @@ std::string formula(const edge_plan& edge, const model::model_config& config) {
 }
 
 /// Milliseconds, or "-" where no link is declared.
-std::string time_text(const std::optional<std::chrono::nanoseconds>& time) {
-  return time ? milliseconds(*time) : "-";
+std::string time_text(const std::optional<std::chrono::nanoseconds>& taken) {
+  return taken ? milliseconds(*taken) : "-";
 }
 
 std::string edges_text(const plan& planned, const cost_basis& basis) {

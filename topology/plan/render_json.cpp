@@ -12,9 +12,9 @@ using nlohmann::ordered_json;
 constexpr int layout_version = 1;
 
 /// Milliseconds, or null where no link is declared.
-ordered_json time_json(const std::optional<std::chrono::nanoseconds>& time) {
-  if (!time) return nullptr;
-  return std::chrono::duration<double, std::milli>(*time).count();
+ordered_json time_json(const std::optional<std::chrono::nanoseconds>& taken) {
+  if (!taken) return nullptr;
+  return std::chrono::duration<double, std::milli>(*taken).count();
 }
 
 ordered_json memory_json(const memory_need& need) {
