@@ -163,23 +163,29 @@ BOOST_AUTO_TEST_CASE(threads_run_where_they_are_placed) {
     std::set<std::thread::id> threads;
     std::vector<std::vector<std::uint32_t>> processors;
     std::vector<int> nice;
+
+    bool are_two() {
+      const std::scoped_lock lock(mutex);
+      return threads.size() > 1;
+    }
+    void note() {
+      const std::scoped_lock lock(mutex);
+      threads.insert(std::this_thread::get_id());
+      processors.push_back(usable_processors());
+      nice.push_back(getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())));
+    }
   } seen;
   std::thread caller([&] {
-    const auto threads_seen = [&] {
-      const std::scoped_lock lock(seen.mutex);
-      return seen.threads.size();
-    };
-    // The caller alone would take every run: until another thread comes, runs take a while.
-    for (int round = 0; round < 200 && threads_seen() < 2; ++round)
+    // The caller alone would take every run: each waits for another thread to come, long on a busy
+    // machine.
+    for (int round = 0; round < 10 && !seen.are_two(); ++round)
       arena->on_slots(
           4,
           [](void* context) {
             auto& all = *static_cast<seen_by_threads*>(context);
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-            const std::scoped_lock lock(all.mutex);
-            all.threads.insert(std::this_thread::get_id());
-            all.processors.push_back(usable_processors());
-            all.nice.push_back(getpriority(PRIO_PROCESS, static_cast<id_t>(gettid())));
+            all.note();
+            for (int waits = 0; waits < 100 && !all.are_two(); ++waits)
+              std::this_thread::sleep_for(std::chrono::milliseconds(10));
           },
           &seen);
   });
