@@ -44,6 +44,7 @@ draft_policy::regime draft_policy::first_regime(std::uint32_t requests) const {
   if (!measured_ || !steps_.knows(requests)) return out;
   out.now = phase::try_drafts;
   out.tried_drafts = true;
+  out.plain_is_told = true;
   return out;
 }
 
@@ -182,6 +183,7 @@ void draft_policy::advance(regime& at, const settled_step& step, double seconds)
   switch (at.now) {
     case phase::try_plain:
       if (drafted || --at.left > 0) return;
+      at.plain_is_told = false;
       if (!at.tried_drafts) return try_drafts(at);
       at.trusted_steps = recheck_pause;
       return judge(at, step.requests);
@@ -198,7 +200,7 @@ void draft_policy::advance(regime& at, const settled_step& step, double seconds)
         return;
       }
       if (gain(step.requests) < doubt) return try_plain(at, trial_steps);
-      if (!steps_.knows(step.requests)) try_plain(at, 1);
+      if (at.plain_is_told || !steps_.knows(step.requests)) try_plain(at, 1);
       return;
     case phase::plain:
       if (drafted) return;
@@ -226,6 +228,7 @@ void draft_policy::try_drafts(regime& at) {
 void draft_policy::judge(regime& at, std::uint32_t requests) const {
   at.now = gain(requests) > 1 ? phase::drafting : phase::plain;
   at.plain_steps = 0;
+  if (at.plain_is_told) at.trusted_steps = recheck_pause;
 }
 
 }  // namespace cedar::session

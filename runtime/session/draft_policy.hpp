@@ -23,7 +23,8 @@
 // 4. Where drafting is off it is tried again: after `trial_pause` steps at least, and not before
 //    plain steps have taken 100 times as long as the last trial has lost, all that it takes for the
 //    drafter to catch up included; what a hiccup makes of that is bounded. Where it is on, a plain
-//    step is run when the time of one is forgotten.
+//    step is run when the time of one is forgotten, and once after `recheck_pause` steps if none
+//    was yet: what disturbed the measurement would else be believed for long.
 // Steps with rows of prompts teach nothing, nor do those without drafts where drafts are wanted:
 // they bring the drafter what it needs to begin. Deterministic: no clock, no chance; the times come
 // from whoever has a clock. Not thread-safe: one owner.
@@ -106,6 +107,7 @@ class draft_policy {
     phase now = phase::try_plain;
     std::uint32_t left = trial_steps;  ///< of what is being tried
     bool tried_drafts = false;
+    bool plain_is_told = false;  ///< its time is only known from before the first request
     std::uint32_t plain_steps = 0;  ///< since drafting was turned off
     std::uint32_t trusted_steps = 0;  ///< drafted steps before the gain is doubted again
     double debt = 0;  ///< plain steps that the last trial cost, less 1 % of those since

@@ -260,6 +260,15 @@ BOOST_AUTO_TEST_CASE(is_not_misled_by_hiccups) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(does_not_believe_a_disturbed_measurement_for_long) {
+  simulation run;
+  for (int round = 0; round < 3; ++round) run.policy.measured_step(4, 100);
+  const world in{.step = linear};
+  const auto soon = draft_policy::trial_steps + draft_policy::recheck_pause + 2;
+  BOOST_TEST(run.run(in, 4, soon).drafted > draft_policy::trial_steps);
+  BOOST_TEST(run.run(in, 4, 100).drafted == 0U);
+}
+
 BOOST_AUTO_TEST_CASE(learns_nothing_from_prompts_and_impossible_times) {
   draft_policy policy(tokens_max, rows_max);
   for (std::uint32_t i = 0; i < 10 * draft_policy::trial_steps; ++i) {
