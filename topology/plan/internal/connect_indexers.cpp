@@ -30,14 +30,7 @@ void planner::connect_queries(unit_id stage) {
       if (edge.groups.empty()) return;
       step_shape largest = plan_.limits_.largest_step(config_);
       largest.asking_rows = largest.rows;
-      edge.size = size;
-      edge.message_bytes_max = size.bytes(largest) + replay_room();
-      edge.step_bytes_max = edge.messages_per_step() * edge.message_bytes_max;
-      // A layer asks when the layer before has been answered.
-      edge.window_messages = 1;
-      edge.window_bytes = edge.message_bytes_max;
-      edge.queue_messages_max = 1;
-      plan_.edges_.push_back(std::move(edge));
+      connect_by_layer(std::move(edge), size, largest);
     };
     const unit_id holder = indexers_.at(shard.number);
     for (const bool restricted : {false, true})

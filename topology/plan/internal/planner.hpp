@@ -46,6 +46,8 @@ class planner {
   void connect_taps(unit_id producer);
   void connect_drafter();
   void connect_vision();
+  /// An edge of requests or replies, one message a layer of its groups. `largest`: of one layer.
+  void connect_by_layer(edge_plan edge, const message_size& size, const step_shape& largest);
   /// What `stage` asks of the slices of its layers' experts, and the answers.
   void connect_experts(unit_id stage);
   /// Index keys that it makes for indexers.
